@@ -21,7 +21,7 @@ from typing import IO, Final
 import psutil
 from pydantic import SecretStr
 
-import api.local.parent_death
+from orchestrator.host import parent_death
 from orchestrator.host.checks import sqlite_url
 from orchestrator.host.files import MASK, close_files, own_folder
 from orchestrator.host.slot_environment import for_slots
@@ -142,7 +142,7 @@ class Child:
         Raises OSError if that is not possible now, such as on a full disk. A process whose log says when it is ready
         needs a log that can be written; any other is started without.
         """
-        bound = [sys.executable, "-I", "-S", str(api.local.parent_death.__file__), str(os.getpid())]
+        bound = [sys.executable, "-I", "-S", parent_death.__file__, str(os.getpid())]
         self._close_input()
         end_processes(self._known, 0.0)  # children of a killed process may still run
         with self._output() as log:

@@ -50,14 +50,13 @@ class Searches:
                 continue  # a trial that is added now would wait for ever
             try:
                 added |= self._advance(open_cell)
-            except FATAL:
+            except Exception as error:
                 # The last question or answer may not be recorded: rebuild the study.
                 self._cells.pop((open_cell.sweep, open_cell.cell), None)
-                raise
-            except Exception as error:
+                if isinstance(error, FATAL):
+                    raise
                 # An impossible recipe or an error of the sampler would return at every tick; it fails this sweep only.
                 failed.add(open_cell.sweep)
-                self._cells.pop((open_cell.sweep, open_cell.cell), None)
                 log.exception("sweep %d: the search of cell %d cannot go on", open_cell.sweep, open_cell.cell)
                 why = str(error) if isinstance(error, (ValueError, LookupError)) else reason(error)
                 self._writer.sweeps.fail(open_cell.sweep, f"the search of cell {open_cell.cell} cannot go on: {why}")
@@ -76,7 +75,10 @@ class Searches:
             suggestion = at.study.ask()
             if suggestion is None:
                 break
-            self._add(open_cell, at, *suggestion)
+            number, values = suggestion
+            candidate, trials = self._planned(open_cell, at, number, values)
+            self._writer.searches.add_candidate(open_cell.sweep, candidate, values, at.events, trials)
+            at.events += 1
             count, going = count + 1, going + 1
         # A retried candidate that the study counts as failed or pruned may still become the best: wait.
         over = not going and not self._store.trials.has_active(open_cell.sweep, open_cell.cell)
@@ -85,11 +87,6 @@ class Searches:
                 self._reproduce(open_cell, at)
             self._writer.searches.close_cell(open_cell.sweep, open_cell.cell)
         return count > open_cell.candidates or over
-
-    def _add(self, open_cell: OpenCell, at: _Cell, number: int, values: Values) -> None:
-        candidate, trials = self._planned(open_cell, at, number, values)
-        self._writer.searches.add_candidate(open_cell.sweep, candidate, values, at.events, trials)
-        at.events += 1
 
     def _planned(
         self, open_cell: OpenCell, at: _Cell, number: int, values: Values
@@ -121,7 +118,11 @@ class Searches:
             at = f"sweep {open_cell.sweep}, cell {open_cell.cell}"
             log.warning("%s: the search is rebuilt from its candidates alone", at)
             study = self._study(spec, space)
-            _learn(study, recorded)
+            for suggested in recorded:
+                if suggested.score_event is None:
+                    study.ask(suggested.values)
+                else:
+                    study.learn(suggested.values, suggested.score, suggested.pruned)
         return _Cell(spec, space, study, events)
 
     def _study(self, spec: Spec, space: Space) -> OptunaStudy:
@@ -170,11 +171,3 @@ def _replay(study: OptunaStudy, recorded: Sequence[Suggested]) -> bool:
         elif study.ask() != (suggested.index, dict(suggested.values)):
             return False
     return True
-
-
-def _learn(study: OptunaStudy, recorded: Sequence[Suggested]) -> None:
-    for suggested in recorded:
-        if suggested.score_event is None:
-            study.ask(suggested.values)
-        else:
-            study.learn(suggested.values, suggested.score, suggested.pruned)

@@ -23,11 +23,11 @@ from orchestrator.run.files.pool import FilePool, JoinedSlot, Ownership, SlotReg
 from orchestrator.run.files.slot import (
     JOINED_FOLDER,
     STATE,
-    Allocation,
     FileSlot,
     Instruction,
     Mailbox,
     State,
+    allocation,
     mailboxes,
 )
 from orchestrator.run.spool import FILE, Message, attempt_folder
@@ -238,12 +238,11 @@ def test_a_slot_offers_what_its_job_was_given() -> None:
         "SLURM_ARRAY_JOB_ID": "12", "SLURM_ARRAY_TASK_ID": "3", "SLURM_JOB_ID": "15", "SLURM_CPUS_PER_TASK": "4",
         "SLURM_CPUS_ON_NODE": "8", "SLURM_GPUS_ON_NODE": "1", "SLURM_MEM_PER_CPU": "512", "SLURM_RESTART_COUNT": "2",
     }  # fmt: skip
-    assert Allocation(told).resources() == {"CPU": 4.0, "GPU": 1.0, "memory": 2.0**31}
-    assert Allocation(told).job == "12_3r2"
-    assert Allocation({**told, "CUDA_VISIBLE_DEVICES": "0,3"}).resources()["GPU"] == 2.0
-    assert Allocation({**told, "SLURM_MEM_PER_NODE": "1024"}).resources()["memory"] == 2.0**30
-    assert Allocation({}).resources()["memory"] == psutil.virtual_memory().total
-    assert Allocation({}).job == ""
+    assert allocation(told) == ("12_3r2", {"CPU": 4.0, "GPU": 1.0, "memory": 2.0**31})
+    assert allocation({**told, "CUDA_VISIBLE_DEVICES": "0,3"})[1]["GPU"] == 2.0
+    assert allocation({**told, "SLURM_MEM_PER_NODE": "1024"})[1]["memory"] == 2.0**30
+    job, machine = allocation({})
+    assert (job, machine["memory"]) == ("", psutil.virtual_memory().total)
 
 
 def test_an_order_goes_to_the_smallest_slot_that_holds_it_and_whose_host_has_its_data(there: Path) -> None:

@@ -11,9 +11,9 @@ from orchestrator.host.files import restrict_new_files
 from orchestrator.host.logs import begin_logging
 from orchestrator.run.files.slot import (
     JOINED_FOLDER,
-    Allocation,
     FileSlot,
     Mailbox,
+    allocation,
     slots_folder,
     state_of,
 )
@@ -32,13 +32,13 @@ def main(arguments: list[str] | None = None) -> int:
     begin_logging()
     try:
         settings = Settings()
-        allocation = Allocation(os.environ)
-        offer = {**allocation.resources(), **dict(options.resource)}
+        job, offer = allocation(os.environ)
+        offer |= dict(options.resource)
         offer |= {key: value for key, value in {"CPU": options.cpus, "GPU": options.gpus}.items() if value is not None}
         there = slots_folder(settings.storage)
-        name = f"{allocation.job or os.getpid()}-{uuid.uuid4().hex[:8]}".replace("/", "_")
+        name = f"{job or os.getpid()}-{uuid.uuid4().hex[:8]}".replace("/", "_")
         edition = catalogs.edition(catalogs.load(settings.parts))
-        state = state_of({key: value for key, value in offer.items() if value}, edition, allocation.job)
+        state = state_of({key: value for key, value in offer.items() if value}, edition, job)
     except (MetricsweepError, catalogs.PartSourceError, OSError, ValueError) as error:
         print(error, file=sys.stderr)
         return 1

@@ -295,48 +295,30 @@ _INSTRUCTIONS: Final = TypeAdapter(Instruction)
 _STATES: Final = TypeAdapter(State)
 
 
-class Allocation:
-    """The job and resources of this process, from Slurm's variables, else those of the machine."""
+def allocation(environment: Mapping[str, str]) -> tuple[str, dict[str, float]]:
+    """The job and the CPUs, GPUs and memory of this process, by Ray's names: Slurm's, else those of the machine.
 
-    def __init__(self, environment: Mapping[str, str]) -> None:
-        self._environment = environment
+    The job is Slurm's number, with the number of its requeues; empty outside of a job.
+    """
 
-    @property
-    def job(self) -> str:
-        """Slurm's number of this job, with the number of its requeues; empty outside of a job."""
-        given = self._environment
-        array = given.get("SLURM_ARRAY_JOB_ID")
-        job = f"{array}_{given.get('SLURM_ARRAY_TASK_ID', '')}" if array else given.get("SLURM_JOB_ID", "")
-        again = given.get("SLURM_RESTART_COUNT", "0")
-        return f"{job}r{again}" if job and again != "0" else job
+    def number(*names: str) -> int | None:
+        return next((int(given) for name in names if (given := environment.get(name, "")).isdigit()), None)
 
-    def resources(self) -> dict[str, float]:
-        """The CPUs, GPUs and memory of this process by Ray's names."""
-        return {"CPU": self._cpus(), "GPU": float(self._gpus()), "memory": float(self._memory())}
-
-    def _cpus(self) -> float:
-        for name in ("SLURM_CPUS_PER_TASK", "SLURM_CPUS_ON_NODE"):
-            if self._environment.get(name, "").isdigit():
-                return float(self._environment[name])
-        return float(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
-
-    def _gpus(self) -> int:
-        visible = self._environment.get("CUDA_VISIBLE_DEVICES")
-        if visible is not None:
-            return len([device for device in visible.split(",") if device.strip() not in ("", "-1")])
-        on_node = self._environment.get("SLURM_GPUS_ON_NODE", "")
-        if self.job:
-            return int(on_node) if on_node.isdigit() else 0
-        return _installed_gpus()
-
-    def _memory(self) -> int:
-        per_node = self._environment.get("SLURM_MEM_PER_NODE", "")
-        per_cpu = self._environment.get("SLURM_MEM_PER_CPU", "")
-        if per_node.isdigit() and int(per_node):
-            return int(per_node) * MEGABYTE
-        if per_cpu.isdigit() and int(per_cpu):
-            return int(int(per_cpu) * self._cpus()) * MEGABYTE
-        return int(psutil.virtual_memory().total)
+    array = environment.get("SLURM_ARRAY_JOB_ID")
+    job = f"{array}_{environment.get('SLURM_ARRAY_TASK_ID', '')}" if array else environment.get("SLURM_JOB_ID", "")
+    again = environment.get("SLURM_RESTART_COUNT", "0")
+    cpus = number("SLURM_CPUS_PER_TASK", "SLURM_CPUS_ON_NODE")
+    if cpus is None:
+        cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    visible = environment.get("CUDA_VISIBLE_DEVICES")
+    if visible is not None:
+        gpus = len([device for device in visible.split(",") if device.strip() not in ("", "-1")])
+    else:
+        gpus = (number("SLURM_GPUS_ON_NODE") or 0) if job else _installed_gpus()
+    megabytes = number("SLURM_MEM_PER_NODE") or (number("SLURM_MEM_PER_CPU") or 0) * cpus
+    memory = megabytes * MEGABYTE or psutil.virtual_memory().total
+    resources = {"CPU": float(cpus), "GPU": float(gpus), "memory": float(memory)}
+    return (f"{job}r{again}" if job and again != "0" else job), resources
 
 
 def _installed_gpus() -> int:

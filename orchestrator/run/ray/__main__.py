@@ -1,7 +1,6 @@
 """Run `ray start --block` for a node that returns its trainings before it ends."""
 
 import argparse
-import ctypes
 import logging
 import os
 import shlex
@@ -17,6 +16,7 @@ from typing import Final
 
 import psutil
 
+from orchestrator.host import parent_death
 from orchestrator.host.logs import begin_logging
 from orchestrator.run.slot import CHECK_SECONDS, VARIABLE, Preemption
 
@@ -28,9 +28,6 @@ GRACE_SECONDS: Final = 25.0  # by default, Kubernetes kills a pod 30 s after its
 DRAIN_SECONDS: Final = 2.0
 """How long a node stays after its last training: a slot may be about to begin, and the conductor reads the messages."""
 _NOTICES: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
-
-_LIBC: Final = ctypes.CDLL(None) if sys.platform == "linux" else None
-_PR_SET_PDEATHSIG: Final = 1  # linux/prctl.h
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -82,10 +79,10 @@ class RayNode:
         log.info("starting %s", shlex.join(command))
         environment = {**os.environ, VARIABLE: str(folder)}
         self._child = subprocess.Popen(  # noqa: S603
-            command,
+            # Otherwise Ray would survive a killed parent and keep its port.
+            [sys.executable, "-I", "-S", parent_death.__file__, str(os.getpid()), *command],
             env=environment,
             start_new_session=True,  # so that only this process gets Ctrl-C
-            preexec_fn=_end_with_parent if _LIBC else None,  # noqa: PLW1509  this process has no other thread yet
         )
 
     def run(self) -> int:
@@ -153,12 +150,6 @@ class RayNode:
             if number == self._child.pid:
                 self._child.returncode = os.waitstatus_to_exitcode(status)
         return self._child.returncode
-
-
-def _end_with_parent() -> None:
-    # Otherwise Ray would survive a killed parent and keep its port.
-    if _LIBC is not None:
-        _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
 
 
 if __name__ == "__main__":

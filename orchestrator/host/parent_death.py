@@ -19,7 +19,7 @@ def main(arguments: list[str]) -> None:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
         if os.getppid() != parent:  # it died before the call
             sys.exit(1)
-    os.execv(command[0], command)  # noqa: S606  the command is our supervisor's
+    os.execvp(command[0], command)  # noqa: S606  the command is our supervisor's
 
 
 if __name__ == "__main__":
