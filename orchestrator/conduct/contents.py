@@ -43,45 +43,37 @@ class DataContents:
         self._availability, self._inspects = availability, inspects
         self._inspections: dict[int, _Inspection] = {}
         self._decided: set[int] = set()
-        self._looks: dict[str, _Inspection] = {}  # by key, what clients wait for
-        self._seen_requests: dict[str, datetime] = {}
+        self._looks: dict[tuple[str, datetime], _Inspection] = {}  # by key and time of a client's request
 
     def settled(self, queued: Sequence[QueuedSweep]) -> list[QueuedSweep]:
         """The queued sweeps whose data is inspected; for the others, nodes are asked to inspect their data."""
         if not self._inspects:
             return [*queued]
-        self._read_clients()
+        looks = self._unanswered()
         present = {sweep.id for sweep in queued}
         self._decided &= present
         self._inspections = {sweep: inspection for sweep, inspection in self._inspections.items() if sweep in present}
         for sweep in queued:
             if sweep.id not in self._decided and sweep.id not in self._inspections:
                 self._begin(sweep)
-        if self._inspections or self._looks:
-            self._ask()
+        self._ask(looks)
+        if self._inspections or looks:
             self._availability.update(trials_changed=True)
             for sweep_id, inspection in list(self._inspections.items()):
                 self._decide(sweep_id, inspection)
-            self._ask()
+            self._ask(looks)
         return [sweep for sweep in queued if sweep.id in self._decided]
 
-    def _read_clients(self) -> None:
-        """Read which inspections clients asked for before they submit."""
-        for need, requested_at in self._store.data.requested_inspections(
-            datetime.now(UTC) - timedelta(seconds=_CLIENT_SECONDS)
-        ):
-            if self._seen_requests.get(need.key) != requested_at:
-                self._seen_requests[need.key] = requested_at
-                self._looks[need.key] = _Inspection([need], time.monotonic())
-        gone = time.monotonic() - _CLIENT_SECONDS
-        self._looks = {
-            key: look
-            for key, look in self._looks.items()
-            if look.since > gone and not self._availability.seen_since([key], look.since)
-        }
+    def _unanswered(self) -> list[_Inspection]:
+        """The inspections that clients asked for before they submit, and that a machine has yet to make."""
+        after, known, self._looks = datetime.now(UTC) - timedelta(seconds=_CLIENT_SECONDS), self._looks, {}
+        for need, at in self._store.data.requested_inspections(after):
+            self._looks[need.key, at] = known.get((need.key, at)) or _Inspection([need], time.monotonic())
+        seen_since = self._availability.seen_since
+        return [look for (key, _), look in self._looks.items() if not seen_since([key], look.since)]
 
-    def _ask(self) -> None:
-        every = (*self._inspections.values(), *self._looks.values())
+    def _ask(self, looks: Sequence[_Inspection]) -> None:
+        every = (*self._inspections.values(), *looks)
         self._availability.request_inspections(
             (need, inspection.since) for inspection in every for need in inspection.needs
         )
