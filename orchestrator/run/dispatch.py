@@ -1,7 +1,7 @@
 """The dispatch: assigns orders to slots, and follows each order to its end."""
 
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Generic, Protocol, TypeVar
 
@@ -122,7 +122,6 @@ class Dispatch(Generic[H]):
     def __init__(self, broker: Broker, pool: Pool[H], workplace: Workplace) -> None:
         self._broker, self._pool, self._workplace = broker, pool, workplace
         self._running: dict[str, Execution[H]] = {}  # by attempt
-        self._begun: list[Execution[H]] = []  # since the last call of `begun`
         self.claimed: Order | None = None
         """The order that was claimed and waits for its slot."""
 
@@ -162,11 +161,18 @@ class Dispatch(Generic[H]):
         """Whether an order trains or waits for its slot."""
         return bool(self._running) or self.claimed is not None
 
-    def begun(self) -> list[Execution[H]]:
-        """Start orders while slots are free; return the executions that began since the last call."""
-        self._dispatch()
-        begun, self._begun = self._begun, []
-        return begun
+    def begun(self) -> Iterator[Execution[H]]:
+        """Claim orders until there are none, or one has to wait for its slot; yields the executions that begin."""
+        while not self._broker.closing():
+            if self.claimed is None and (self._pool.unclaimed() or not self._pool.full()):
+                self.claimed = self._broker.next_order()
+                if self.claimed is None or self.claimed.holder is None:  # an earlier conductor's orders come first
+                    self._pool.reap()
+            if (order := self.claimed) is None or not self._settled(order):
+                return
+            self.claimed = None
+            if order.attempt in self._running:
+                yield self._running[order.attempt]
 
     def take(self, report: Report) -> None:
         """Record the report of an attempt; a report of an ended attempt changes nothing."""
@@ -217,17 +223,6 @@ class Dispatch(Generic[H]):
                 order, "returned before it began: another sweep has a higher priority, or its own sweep is paused"
             )
 
-    def _dispatch(self) -> None:
-        """Claim orders until there are none, or one has to wait for its slot."""
-        while not self._broker.closing():
-            if self.claimed is None and (self._pool.unclaimed() or not self._pool.full()):
-                self.claimed = self._broker.next_order()
-                if self.claimed is None or self.claimed.holder is None:  # an earlier conductor's orders come first
-                    self._pool.reap()
-            if self.claimed is None or not self._settled(self.claimed):
-                return
-            self.claimed = None
-
     def _settled(self, order: Order) -> bool:
         """Start, adopt or return an order; False while its slot is not free."""
         if order.holder is not None:
@@ -253,8 +248,7 @@ class Dispatch(Generic[H]):
         settle_from_spool(self._broker, order, self._workplace, order.seen, gone)
 
     def _begin(self, order: Order, slot: H) -> None:
-        execution = self._running[order.attempt] = Execution(order, slot, order.seen, time.monotonic())
-        self._begun.append(execution)
+        self._running[order.attempt] = Execution(order, slot, order.seen, time.monotonic())
 
     def _end(self, execution: Execution[H], replace_reason: str | None) -> None:
         self._running.pop(execution.order.attempt, None)

@@ -81,7 +81,7 @@ def work(tmp_path: Path) -> Workplace:
 def test_an_attempt_whose_slot_is_gone_has_failed(work: Workplace) -> None:
     left = replace(order(), holder="two")
     broker = MemoryBroker(deque([left]), retries=0)
-    assert Dispatch(broker, Slots(Held("one")), work).begun() == []
+    assert list(Dispatch(broker, Slots(Held("one")), work).begun()) == []
     assert (broker.given_back, [each.message for each in broker.failures]) == ([], ["slot two is gone"])
 
 
@@ -94,7 +94,7 @@ def test_a_conductor_without_the_lease_begins_nothing(work: Workplace, monkeypat
 
     monkeypatch.setattr(broker, "started", refused)
     with pytest.raises(FencedError):
-        Dispatch(broker, Slots(free), work).begun()
+        list(Dispatch(broker, Slots(free), work).begun())
     assert free.started == []
 
 
@@ -115,7 +115,7 @@ def test_a_result_counts_though_its_slot_is_lost_and_nobody_wants_it_now(work: W
     for each, results in ((done, [done.training]), (left, [])):
         broker = MemoryBroker(deque([each]))
         dispatch = Dispatch(broker, Slots(Held("one", attempt=each.attempt)), work)
-        dispatch.begun()
+        list(dispatch.begun())
         broker.unwanted.add(each.training)
         dispatch.take(Report(each.attempt, lost="it does not answer"))
         assert (list(broker.results), broker.ended, broker.failures) == (results, [each.training], [])
@@ -124,7 +124,7 @@ def test_a_result_counts_though_its_slot_is_lost_and_nobody_wants_it_now(work: W
 def test_what_has_spooled_its_end_ends_so_though_its_slot_was_never_noted(work: Workplace) -> None:
     done = order()
     execute(done, work, lambda: False, lambda message: None)
-    for engine in (lambda broker: Dispatch(broker, Slots(Held("one")), work).begun(), Inline(work).run):
+    for engine in (lambda broker: list(Dispatch(broker, Slots(Held("one")), work).begun()), Inline(work).run):
         broker = MemoryBroker(deque([replace(done, holder="")]))
         engine(broker)
         assert list(broker.results) == [done.training]

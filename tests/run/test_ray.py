@@ -387,7 +387,7 @@ def test_after_a_loss_nothing_is_claimed_until_ray_has_named_the_nodes(
         ray.kill(execution.slot.actor)
         assert pool.holding(execution.slot.name, first.attempt) is None
     with pytest.raises(ConnectionError):
-        dispatch.begun()
+        list(dispatch.begun())
     assert list(broker.waiting) == [second]
 
 

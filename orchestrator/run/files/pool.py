@@ -181,25 +181,19 @@ REFRESH_SECONDS: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class _Owner:
-    installation: str
-    fence: int
-
-
-@dataclass(frozen=True, slots=True)
 class Ownership:
     """The conductor that slots obey: its installation, the fence of its lease, and the edition of its code."""
 
     installation: str
     fence: int
-    edition: str
+    edition: str = ""  # not in the file
 
     def claim(self, root: Path) -> None:
         """Record which conductor owns the slots under a folder; raises MetricsweepError if another one does."""
         file = root / OWNER
         with suppress(FileNotFoundError):
             try:
-                owner = read_as(TypeAdapter(_Owner), file)
+                owner = read_as(TypeAdapter(Ownership), file)
             except DamagedFileError as error:
                 raise MetricsweepError(
                     f"{error}; if no other installation has its slots there, remove the file"

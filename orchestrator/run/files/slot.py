@@ -356,16 +356,13 @@ def slots_folder(storage: Path | str) -> Path:
 def tidy(root: Path) -> None:
     """Remove unfinished files of killed processes, and the remains of removed slots."""
     before = time.time() - LEFT_SECONDS  # an hour is more than the clocks of machines differ
-    for folder in (root, root / JOINED_FOLDER):
+    for path in (*root.glob(".*"), *(root / JOINED_FOLDER).glob(".*")):
         with suppress(OSError):
-            for path in list(folder.glob(".*")):
-                if path.lstat().st_mtime >= before:
-                    continue
+            if path.lstat().st_mtime < before:
                 if path.is_dir() and not path.is_symlink():
-                    shutil.rmtree(path, ignore_errors=True)
+                    shutil.rmtree(path)
                 else:
-                    with suppress(OSError):
-                        path.unlink()
+                    path.unlink()
 
 
 def state_of(resources: Mapping[str, float], edition: str, job: str) -> State:
