@@ -117,7 +117,7 @@ class Ear:
     def ignore(self, *given: object) -> None:
         """Of no concern here."""
 
-    progressed = finished = failed = ended = ignore
+    progressed = ended = ignore
 
     def advanced(self, order: Order, step: int) -> None:
         """Note the step of a checkpoint."""

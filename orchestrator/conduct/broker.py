@@ -285,7 +285,7 @@ class LeasedBroker:
             case Result():
                 with _recording("finished", order):
                     if self._kept(order, runs.Finished(order.attempt, content)):
-                        self._tick.pruning.finished(order)
+                        self._tick.pruning.ended(order)
                         self._tick.retries.ended(order)
             case Failure():
                 self.failed(order, content)
@@ -305,7 +305,7 @@ class LeasedBroker:
             if failure.kind in ("missing", "damaged"):
                 self._tick.availability.doubt(order.need)
             self._writer.events.write(runs.Failed(order.attempt, failure, self._tick.retries.after(order, failure)))
-            self._tick.pruning.failed(order)
+            self._tick.pruning.ended(order)
 
     def stopped(self, order: Order) -> None:
         """Record that an order stopped because no trial needs it any more."""
@@ -347,7 +347,11 @@ class MlflowArtifacts:
             files["spec.yaml"] = view.text.encode()
             kept = FigureFiles(self._store, self._storage)
             results = replace(self._store.trial_results.of(sweep), queries=judge.source(kept.arrays_of))
-            captions = list(self._tables(results, files))
+            for name in results.spec["tables"]:
+                built = build.build(results, name, self._catalog)
+                captions.append(built.words.text)
+                rendered = [formats.render(built, file_format) for file_format in _TABLE_FORMATS]
+                files |= {f"tables/{name}/{one.filename}": one.content for one in rendered}
             self._figures(results, kept, files)
         return Artifacts(
             axes=(*(spec.get("compare") or {}), *(spec.get("tune") or {})),
@@ -364,23 +368,13 @@ class MlflowArtifacts:
         except ConflictError:  # a metric that the catalog no longer has
             return "higher"
 
-    def _tables(self, results: SweepResults, files: dict[str, bytes]) -> Iterator[str]:
-        """Add the tables' files to `files`; yields the captions."""
-        for name in results.spec["tables"]:
-            built = build.build(results, name, self._catalog)
-            for format_name in _TABLE_FORMATS:
-                rendered = formats.render(built, format_name)
-                files[f"tables/{name}/{rendered.filename}"] = rendered.content
-            yield built.words.text
-
     def _figures(self, results: SweepResults, kept: FigureFiles, files: dict[str, bytes]) -> None:
         sources = Sources(self._store.curves.of_trials, kept.arrays_of, kept.pictures_of)
         for name in results.spec.get("figures") or {}:
             try:
                 figure = drawing.draw(results, name, self._catalog, sources)
-                for format_name in FIGURE_FORMATS:
-                    rendered = rendering.render(figure, format_name)
-                    files[f"figures/{name}/{rendered.filename}"] = rendered.content
+                rendered = [rendering.render(figure, file_format) for file_format in FIGURE_FORMATS]
+                files |= {f"figures/{name}/{one.filename}": one.content for one in rendered}
             except MetricsweepError as error:  # as in the bundle, a figure that cannot be drawn is left out
                 log.warning("figure %s of sweep %d is not shown in MLflow: %s", name, results.sweep, error)
 

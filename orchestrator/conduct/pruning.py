@@ -297,14 +297,9 @@ class Pruning:
         if rules:
             self._follow(order)
 
-    def finished(self, order: Order) -> None:
-        """Decide which candidates to prune after a result was recorded."""
+    def ended(self, order: Order) -> None:
+        """Decide which candidates to prune after a result or a failure was recorded."""
         if any(self._rules.values()):
-            self._follow(order)
-
-    def failed(self, order: Order) -> None:
-        """Decide which candidates to prune after a training failed, which may end the round of a race."""
-        if self.racing:
             self._follow(order)
 
     @property

@@ -8,7 +8,6 @@ from typing import Final
 
 from orchestrator.host.storage import Storage
 from orchestrator.publish import aggregate
-from orchestrator.publish.aggregate import best_trials, direction, selection
 from orchestrator.record.renewal import Renewed, Tally
 from orchestrator.record.requests import PendingRequest
 from orchestrator.record.retention import WeightFiles
@@ -40,8 +39,8 @@ class Collection:
             policy = CollectionPolicy.model_validate(request.arguments["policy"])
             self._store.collection.require_ended(request.sweep)
             spec = self._store.sweeps.get(request.sweep).spec
-            better = direction(selection(spec).metric or "map@r", self._catalog)
-            kept = best_trials(self._store.sweeps.grid(request.sweep), policy.keep, better)
+            better = aggregate.direction(aggregate.selection(spec).metric or "map@r", self._catalog)
+            kept = aggregate.best_trials(self._store.sweeps.grid(request.sweep), policy.keep, better)
             if not self._writer.collection.begin(request.sweep, policy, kept, request.id):
                 return "there was nothing to collect"
         try:
@@ -105,7 +104,10 @@ class Finalization:
     def _summed(self, sweep: int, cells: list[int]) -> Iterable[runs.CellSettled]:
         try:
             for first in range(0, len(cells), MOST_CELLS):
-                yield from self._cells(sweep, cells[first : first + MOST_CELLS])
+                results = self._store.trial_results.of(sweep, cells[first : first + MOST_CELLS])
+                better = aggregate.direction(aggregate.selection(results.spec).metric, self._catalog)
+                for summary in aggregate.summaries(results, better):
+                    yield runs.CellSettled(sweep, summary)
             self._broken.pop(sweep, None)
         except FATAL:
             raise
@@ -114,12 +116,6 @@ class Finalization:
             if self._broken.get(sweep) != why:
                 log.exception("sweep %d: its cells cannot be summed up", sweep)
             self._broken[sweep] = why
-
-    def _cells(self, sweep: int, cells: list[int]) -> Iterable[runs.CellSettled]:
-        results = self._store.trial_results.of(sweep, cells)
-        better = aggregate.direction(aggregate.selection(results.spec).metric, self._catalog)
-        for summary in aggregate.summaries(results, better):
-            yield runs.CellSettled(sweep, summary)
 
 
 class Renewal:
