@@ -13,13 +13,12 @@ from orchestrator.conduct import conductor as conductors
 from orchestrator.conduct import expansion
 from orchestrator.conduct.broker import LeasedBroker
 from orchestrator.conduct.upkeep import FIRST_PAUSE, INFRASTRUCTURE_TRIES, LONGEST_PAUSE, MOST_LOSSES, Retries
-from orchestrator.host.storage import Folder
 from orchestrator.plan import grid
 from orchestrator.record import schema
 from orchestrator.record.mlflow.mirror import Mirror
 from orchestrator.record.store import Store
 from orchestrator.record.sweeps import SweepWriter
-from orchestrator.run.spool import FILE, Message, read
+from orchestrator.run.spool import Message
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.spec.spec import Slot
@@ -240,12 +239,3 @@ def test_it_survives_a_lost_database(service: Service, settings: Settings, monke
     monkeypatch.setattr(SweepWriter, "start", unavailable_once)
     monkeypatch.setattr(conductors, "time", SimpleNamespace(monotonic=time.monotonic, sleep=lambda seconds: None))
     assert service.sweeps.get(ran(service, settings, spec())).state == "finished"
-
-
-def test_a_spool_is_read_up_to_a_damaged_line(tmp_path: Path) -> None:
-    (tmp_path / "1").mkdir()
-    whole = '{"seq": 1, "kind": "progress", "body": {}}\n'
-    odd = ('{"seq": "a", "kind": "progress", "body": {}}', '{"seq": 2, "kind": "said", "body": {}}')
-    for line in ("[1, 2]", '"text"', "{", "7", *odd):
-        (tmp_path / "1" / FILE).write_text(whole + line + "\n" + whole)
-        assert [message.seq for message in read(Folder(tmp_path), "1")] == [1], line

@@ -28,7 +28,7 @@ from orchestrator.run.ray.pool import PooledSlot, SlotPool
 from orchestrator.run.ray.tune import PREFIX, shown
 from orchestrator.run.slot import PROTOCOL
 from orchestrator.spec.spec import Slot
-from orchestrator.views.errors import FencedError, UnavailableError
+from orchestrator.views.errors import FencedError
 from orchestrator.views.operations import Node, Shape, SlotReport
 from orchestrator.views.runs import Order
 from tests.conftest import ROOT
@@ -109,26 +109,6 @@ def test_a_training_that_reports_nothing_is_stopped(local_ray: None, tmp_path: P
         ("stalled", "nothing was reported for 0.05 minutes (slot.stall_minutes)")
     ]
     assert set(broker.results) == {good.training}
-
-
-@pytest.mark.ray
-def test_training_goes_on_while_the_database_is_away(local_ray: None, tmp_path: Path) -> None:
-    each, engine = order("waits", iterations=200), engine_in(tmp_path)
-
-    def away(broker: MemoryBroker) -> None:
-        if len(broker.messages.get(each.attempt, ())) > 3:
-            raise UnavailableError("the database is away")
-
-    broker = broker_of(each)
-    broker.at_tick = away
-    with pytest.raises(UnavailableError, match="the database is away"):
-        engine.run(broker)
-    (tmp_path / "storage" / "go").touch()
-    broker.at_tick = lambda broker: None
-    broker.waiting.append(adopted(each, broker))
-    engine.run(broker)
-    assert each.training in broker.results
-    assert steps_of(tmp_path, each) == list(range(1, 201)), "no step was trained twice"
 
 
 @pytest.mark.ray

@@ -270,19 +270,6 @@ def test_a_slot_refuses_a_conductor_that_lost_its_lease(tmp_path: Path) -> None:
     until(lambda: not actor.describe()["busy"])
 
 
-def test_the_end_of_an_attempt_can_be_polled_after_the_next_began(tmp_path: Path) -> None:
-    actor, workplace = SlotActor(leave=lambda code: None), Workplace("tests.run.trainings:quick", tmp_path, tmp_path)
-    first, second = order(iterations=3), order(iterations=3)
-    for each in (first, second):
-        assert actor.start(each, workplace, 1)
-        seen = 0
-        while (lines := actor.poll(each.attempt, seen, 30)) and not Message.of(lines[-1]).final:
-            seen += len(lines)
-    (last,) = map(Message.of, actor.poll(first.attempt, 2, 0))
-    assert (last.kind, last.content().metrics["best/test/map@r"]) == ("finished", 0.0)
-    assert actor.poll(first.attempt, last.seq, 0) == []
-
-
 @pytest.fixture
 def preemption(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Preemption:
     monkeypatch.setenv(VARIABLE, str(tmp_path))
