@@ -64,7 +64,9 @@ class SlotJob:
         """The resources of the job's slot, by Ray's names."""
         gres = (self.gres or "").split(",")
         gpus = sum(int(found["count"] or 1) for kind in gres if (found := _GPUS.fullmatch(kind)))
-        return {"CPU": float(self.cpus), "GPU": float(gpus), "memory": self._memory(), **self.resources}
+        found = _MEMORY.fullmatch(self.mem or "")
+        memory = float(int(found["amount"]) * _UNITS[found["unit"].upper()]) if found else PLENTY
+        return {"CPU": float(self.cpus), "GPU": float(gpus), "memory": memory, **self.resources}
 
     def name(self, root: Path) -> str:
         """The name of the jobs, the same for all keepers of such slots over this storage, and for no other keeper."""
@@ -102,10 +104,6 @@ class SlotJob:
             f"exec {shlex.join(slot)}",
         ]
         return "\n".join(lines) + "\n"
-
-    def _memory(self) -> float:
-        found = _MEMORY.fullmatch(self.mem or "")
-        return float(int(found["amount"]) * _UNITS[found["unit"].upper()]) if found else PLENTY
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from orchestrator.run.dispatch import Dispatch, Execution
 from orchestrator.run.engine import settle_from_spool
 from orchestrator.run.files import pool as rosters
 from orchestrator.run.files import slot as slots
-from orchestrator.run.files.engine import MOST_BYTES, STALE_SECONDS, DemandFile, DemandReader, FileSlots, Listening
+from orchestrator.run.files.engine import STALE_SECONDS, DemandFile, DemandReader, FileSlots, Listening
 from orchestrator.run.files.pool import FilePool, JoinedSlot, Ownership, SlotRegistry
 from orchestrator.run.files.slot import (
     JOINED_FOLDER,
@@ -30,7 +30,6 @@ from orchestrator.run.files.slot import (
     allocation,
     mailboxes,
 )
-from orchestrator.run.spool import FILE, Message, attempt_folder
 from orchestrator.spec.spec import Slot
 from orchestrator.views.errors import MetricsweepError
 from orchestrator.views.operations import Shape
@@ -331,21 +330,13 @@ def test_a_slot_whose_instruction_cannot_be_read_leaves(join: Callable[..., File
     assert "cannot be read" in str(slot.why)
 
 
-def test_a_line_longer_than_one_read_is_reported_whole(there: Path) -> None:
-    long = order()
-    box = Mailbox(there / JOINED_FOLDER / "slot")
-    box.make(State(beat=1, fence=1, host="hall", resources=OFFER, attempt=long.attempt, busy=True))
-    slot = JoinedSlot(box, Instruction(fence=1))
+def test_the_host_of_an_attempt_is_reported_once(there: Path) -> None:
+    each, box = order(), Mailbox(there / JOINED_FOLDER / "slot")
+    box.make(State(beat=1, fence=1, host="hall", resources=OFFER, attempt=each.attempt, busy=True))
+    slot, listening = JoinedSlot(box, Instruction(fence=1)), Listening(there.parent)
     slot.refresh()
-    spool = there.parent / attempt_folder(long) / FILE
-    spool.parent.mkdir(parents=True)
-    line = Message.made(1, "progress", {"log": "x" * (2 * MOST_BYTES + 7)}).line
-    spool.write_bytes(line + Message.made(2, "progress", {}).line)
-    listening = Listening(there.parent)
-    listening.follow(Execution(long, slot, 0, 0.0))
-    reports = [*listening.reports(0), *listening.reports(0)]
-    assert next(one for report in reports for one in report.lines) == line
-    assert [report.host for report in reports] == ["hall"], "which is told once"
+    listening.follow(Execution(each, slot, 0, 0.0))
+    assert [report.host for report in (*listening.reports(0), *listening.reports(0))] == ["hall"]
 
 
 def test_what_was_never_put_in_its_place_is_removed(there: Path) -> None:

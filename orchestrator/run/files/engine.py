@@ -27,7 +27,6 @@ AGAIN_SECONDS: Final = 15.0  # how often the demand is written while it does not
 STALE_SECONDS: Final = 90.0  # if the demand is not written for so long, there is no conductor
 QUIET_SECONDS: Final = 10.0
 """How long the end of an attempt may be missing in the spool after its slot has stopped training it."""
-MOST_BYTES: Final = 4 * 2**20  # read of one spool in one turn, unless a line is longer
 
 
 class FileSlots:
@@ -221,9 +220,7 @@ def _new_lines(followed: _Followed) -> list[bytes]:
             size = file.seek(0, 2)
             followed.offset = 0 if size < followed.offset else followed.offset  # only unread lines are ever cut off
             file.seek(followed.offset)
-            content = file.read(MOST_BYTES)
-            while b"\n" not in content and (more := file.read(MOST_BYTES)):
-                content += more
+            content = file.read()
     except OSError:
         return []
     lines: list[bytes] = []

@@ -126,7 +126,6 @@ class SlotPool(Pool[PooledSlot]):
         self._nodes: list[Node] = []
         self._refreshed = float("-inf")
         self._ending: set[str] = set()  # nodes that have announced their end
-        self._replaced = 0
         ahead = self._adopt()
         if ahead:
             broker.installation()  # checks the lease; if it is still ours, the database is an older copy
@@ -262,11 +261,10 @@ class SlotPool(Pool[PooledSlot]):
 
     def replace(self, slot: PooledSlot, reason: str) -> None:
         """End a slot actor between two trainings; the next order gets a new one."""
-        self._replaced += 1
         if reason == REASON:
             self._ending.add(slot.node)
             self._refreshed = float("-inf")
-        log.info("slot %s is replaced: %s (%d replaced so far)", slot.name, reason, self._replaced)
+        log.info("slot %s is replaced: %s", slot.name, reason)
         self.drop(slot)
 
     def lost(self, slot: PooledSlot) -> None:
@@ -324,15 +322,19 @@ class SlotPool(Pool[PooledSlot]):
                 break
             self.drop(slot)
         name = _name_of(shape, node)
-        options: dict[str, Any] = {"num_cpus": shape.cpus, "num_gpus": shape.gpus, "max_concurrency": 8}
-        if shape.memory:
-            options["memory"] = shape.memory
-        if shape.resources:
-            options["resources"] = dict(shape.resources)
-        # On the node whose resources were counted, not on one that Ray would choose.
-        options["scheduling_strategy"] = NodeAffinitySchedulingStrategy(node.uid, soft=False)
-        named = {"name": name, "namespace": self.namespace, "lifetime": "detached"}
-        actor = ray.remote(SlotActor).options(**named, **options).remote(edition=self._edition)
+        made = ray.remote(SlotActor).options(
+            name=name,
+            namespace=self.namespace,
+            lifetime="detached",
+            max_concurrency=8,
+            num_cpus=shape.cpus,
+            num_gpus=shape.gpus,
+            memory=shape.memory or None,
+            resources=dict(shape.resources),
+            # On the node whose resources were counted, not on one that Ray would choose.
+            scheduling_strategy=NodeAffinitySchedulingStrategy(node.uid, soft=False),
+        )
+        actor = made.remote(edition=self._edition)
         answer = actor.describe.remote()
         self._slots[name] = PooledSlot(name, shape, short(node.uid), actor, answer=answer, fence=self._fence)
         return self._slots[name]
