@@ -32,7 +32,7 @@ from orchestrator.record.mlflow.tracker import Artifacts, Tracker
 from orchestrator.record.queue import Exclusions
 from orchestrator.record.requests import PendingRequest
 from orchestrator.record.store import Store, Writer
-from orchestrator.run.engine import Engine
+from orchestrator.run.engine import Broker, Engine
 from orchestrator.run.spool import Message
 from orchestrator.settings import Settings
 from orchestrator.views import runs
@@ -173,7 +173,7 @@ def _recording(what: str, order: Order) -> Iterator[None]:
         yield
 
 
-class LeasedBroker:
+class LeasedBroker(Broker):
     """Gives out orders and records their events, in the engine's thread; ticks run in between.
 
     Messages of trainings are untrusted: a bad one fails only its own training.
@@ -188,15 +188,12 @@ class LeasedBroker:
         self._orphans: list[Order] = []
 
     def installation(self) -> str:
-        """The UUID of this database, the same for every conductor."""
         return self._writer.lease.installation()
 
     def fence(self) -> int:
-        """The fencing number of the conductor's lease."""
         return self._writer.lease.fence
 
     def closing(self) -> bool:
-        """Whether the conductor was asked to end or has lost the lease."""
         return self._end_requested() or self._lease.lost.is_set()
 
     def check_lease(self) -> None:
@@ -222,7 +219,6 @@ class LeasedBroker:
         return len(self._orphans)
 
     def next_order(self) -> Order | None:
-        """An order that an earlier conductor left running, or the next waiting training."""
         if self._orphans:
             return self._orphans.pop(0)
         order = self._claim()
@@ -235,24 +231,19 @@ class LeasedBroker:
         return order and replace(order, lacking=self._tick.availability.lacking(order.need))
 
     def needed(self, order: Order) -> bool:
-        """Whether a trial still needs the training of an order."""
         return bool(self.needed_of([order]))
 
     def needed_of(self, orders: Collection[Order]) -> Set[str]:
-        """The attempts of the orders whose training a trial still needs."""
         return self._store.claims.needed_of([order.attempt for order in orders])
 
     def outranked(self, order: Order) -> bool:
-        """Whether a training of higher priority waits, or only paused sweeps want the order."""
         return self._store.claims.outranked(order.attempt, self._tick.exclusions())
 
     def returned(self, order: Order, reason: str) -> None:
-        """Record that an order was not begun or was preempted, and why."""
         self._writer.events.write(runs.AttemptStopped(order.attempt, reason))
         self._tick.wait_reasons.update(trials_changed=True)
 
     def started(self, order: Order, holder: str, host: str) -> None:
-        """Record the slot and host that train an order."""
         with _recording("started", order):
             log.info("attempt %s of %s begins on %s", order.attempt, order.label or order.training, host or holder)
             self._writer.events.write(runs.Started(order.attempt, holder, host))
@@ -300,7 +291,6 @@ class LeasedBroker:
             self._tick.retries.advanced(order, progress.step)
 
     def failed(self, order: Order, failure: Failure) -> None:
-        """Record the failure of an order, and whether its training is tried again."""
         with _recording("failed", order):
             if failure.kind in ("missing", "damaged"):
                 self._tick.availability.doubt(order.need)
@@ -308,7 +298,6 @@ class LeasedBroker:
             self._tick.pruning.ended(order)
 
     def stopped(self, order: Order) -> None:
-        """Record that an order stopped because no trial needs it any more."""
         with _recording("stopped", order):
             self._writer.events.write(runs.AttemptStopped(order.attempt))
             self._tick.retries.ended(order)

@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import Final
 
 from orchestrator.run.attempt import Workplace, execute, inspect, inspection, release
-from orchestrator.run.engine import Broker, Site, settle_from_spool
+from orchestrator.run.engine import Broker, Engine, Site, settle_from_spool
 from orchestrator.run.slot import Meter
 from orchestrator.run.spool import Message
 from orchestrator.spec.spec import Slot
@@ -17,7 +17,7 @@ from workers.catalog import Need
 _HOLDER: Final = "inline"
 
 
-class Inline:
+class Inline(Engine):
     """Executes each order in this process, one after another."""
 
     def __init__(self, workplace: Workplace) -> None:
@@ -27,7 +27,6 @@ class Inline:
         self._meter = Meter()
 
     def run(self, broker: Broker) -> None:
-        """Execute orders until there are none or the broker is closing."""
         while not broker.closing() and (order := broker.next_order()) is not None:
             if order.holder is None:
                 self._execute(broker, order)
@@ -54,7 +53,6 @@ class Inline:
         self._found += inspection(machine, needs, lambda: inspect(self._workplace, needs))
 
     def inspected(self) -> Sequence[Inspected]:
-        """The inspection results since the last call."""
         found, self._found = self._found, []
         return found
 

@@ -12,7 +12,7 @@ from pydantic import ConfigDict, TypeAdapter
 
 from orchestrator.run.attempt import INSPECTION_SECONDS, Inspection, Workplace, results
 from orchestrator.run.dispatch import Dispatch, Execution, Report
-from orchestrator.run.engine import Broker, Site
+from orchestrator.run.engine import Broker, Engine, Site
 from orchestrator.run.files.pool import FilePool, JoinedSlot, Ownership, SlotRegistry
 from orchestrator.run.files.slot import DEMAND, FINDINGS, NEEDS, read_as, slots_folder, write
 from orchestrator.run.spool import FILE, Message, attempt_folder
@@ -29,7 +29,7 @@ QUIET_SECONDS: Final = 10.0
 """How long the end of an attempt may be missing in the spool after its slot has stopped training it."""
 
 
-class FileSlots:
+class FileSlots(Engine):
     """The engine for slots that something else starts, such as Slurm, and that join over a shared folder."""
 
     def __init__(self, workplace: Workplace, limit: int | None) -> None:
@@ -42,7 +42,6 @@ class FileSlots:
         self._inspections: list[Inspection] = []
 
     def run(self, broker: Broker) -> None:
-        """Execute orders until none has waited for a while, or the broker is closing."""
         registry = self._joined(broker)
         self._pool = FilePool(registry, self._limit)
         self._dispatch = Dispatch(broker, self._pool, self._workplace)
@@ -54,7 +53,6 @@ class FileSlots:
         return [] if self._registry is None else self._registry.nodes()
 
     def slots(self) -> Sequence[SlotReport]:
-        """The slots that have joined."""
         seen = {} if self._dispatch is None else self._dispatch.seen
         return [] if self._registry is None else self._registry.reports(seen)
 
@@ -71,7 +69,6 @@ class FileSlots:
             self._inspections.append(Inspection(machine, needs, answered, findings))
 
     def inspected(self) -> Sequence[Inspected]:
-        """The inspection results since the last call."""
         if self._registry is not None:
             self._registry.refresh()
         return results(self._inspections)

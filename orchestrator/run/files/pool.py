@@ -307,11 +307,9 @@ class FilePool(Pool[JoinedSlot]):
             slot.forget()
 
     def nodes(self) -> Sequence[Node]:
-        """The slots, each as a node of its own."""
         return self._registry.nodes()
 
     def holding(self, name: str, attempt: str) -> JoinedSlot | None:
-        """The slot `name` if it trains this attempt, has just trained it, or was assigned it."""
         slot = self._registry.get(name)
         if slot is None or slot.gone or not slot.has(attempt):
             return None
@@ -319,7 +317,6 @@ class FilePool(Pool[JoinedSlot]):
         return slot
 
     def exists(self, name: str) -> bool:
-        """Whether a slot of this name has joined."""
         slot = self._registry.get(name)
         return slot is not None and slot.gone is None
 
@@ -354,20 +351,16 @@ class FilePool(Pool[JoinedSlot]):
                 slot.stop(attempt)
 
     def release(self, slot: JoinedSlot) -> None:
-        """Make a slot free again after its attempt has ended."""
         slot.give_back()
 
     def replace(self, slot: JoinedSlot, reason: str) -> None:
-        """Instruct a slot to continue as another process."""
         slot.give_back()
         slot.renew(reason)
 
     def lost(self, slot: JoinedSlot) -> None:
-        """Remove a slot that was lost."""
         self._registry.give_up(slot)
 
     def training(self) -> list[Shape]:
-        """The shapes of the slots that train."""
         return [slot.shape for slot in self._registry if slot.attempt is not None]
 
     def _lacking(self, order: Order) -> set[str]:

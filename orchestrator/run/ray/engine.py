@@ -20,7 +20,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from orchestrator.host.slot_environment import for_slots
 from orchestrator.run.attempt import Inspection, Workplace, inspect, results
 from orchestrator.run.dispatch import Dispatch, Execution, Report
-from orchestrator.run.engine import Broker, Site
+from orchestrator.run.engine import Broker, Engine, Site
 from orchestrator.run.ray.pool import NAMESPACE, PooledSlot, SlotPool, alive_nodes
 from orchestrator.run.ray.tune import TuneTrials
 from orchestrator.run.spool import Message
@@ -46,7 +46,7 @@ AGAIN_SECONDS: Final = 60.0
 """How often the request is repeated: a restarted head forgets it, and an earlier conductor may withdraw it."""
 
 
-class RayTune:
+class RayTune(Engine):
     """Runs orders on the slot actors of a Ray cluster. A process has one such engine."""
 
     def __init__(self, workplace: Workplace, address: str | None, scratch: Path, limit: int | None = None) -> None:
@@ -63,7 +63,6 @@ class RayTune:
         logging.getLogger("ray.tune").setLevel(logging.ERROR)
 
     def run(self, broker: Broker) -> None:
-        """Execute orders until none is left or the broker is closing."""
         self._connect()
         pool = self._pool = SlotPool(broker, self._limit, self._workplace.edition)
         dispatch = self._dispatch = Dispatch(broker, pool, self._workplace)
@@ -87,7 +86,6 @@ class RayTune:
             return alive_nodes() if self._pool is None else self._pool.nodes()
 
     def slots(self) -> Sequence[SlotReport]:
-        """The slot actors of this conductor."""
         if self._pool is None or not ray.is_initialized():
             return []
         with _answering():
@@ -108,7 +106,6 @@ class RayTune:
         self._inspections.append(Inspection(machine, needs, lambda: ended()[0], partial(_findings, answer)))
 
     def inspected(self) -> Sequence[Inspected]:
-        """The results of inspection tasks that have ended since the last call, or took too long."""
         if not ray.is_initialized():
             return []
         with _answering():
@@ -138,7 +135,6 @@ class RayTune:
                 self._pool.reap()
 
     def leave(self) -> None:
-        """End the slots that train no order."""
         if self._pool is not None and ray.is_initialized():
             with _answering():
                 self._pool.rest(0.0)

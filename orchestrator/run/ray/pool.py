@@ -185,7 +185,6 @@ class SlotPool(Pool[PooledSlot]):
         return self._nodes
 
     def holding(self, name: str, attempt: str) -> PooledSlot | None:
-        """The slot `name` if it trains this attempt, or has just trained it."""
         slot = self._slots.get(name)
         if slot is None:
             return None
@@ -200,7 +199,6 @@ class SlotPool(Pool[PooledSlot]):
         return slot
 
     def exists(self, name: str) -> bool:
-        """Whether a slot of this name exists."""
         return name in self._slots
 
     def take(self, order: Order) -> PooledSlot | None:
@@ -244,7 +242,6 @@ class SlotPool(Pool[PooledSlot]):
         return [slot.report(seen) for slot in self._slots.values()]
 
     def training(self) -> list[Shape]:
-        """The resources of the slots that train now."""
         return [slot.shape for slot in self._busy()]
 
     def release(self, slot: PooledSlot) -> None:
@@ -280,7 +277,6 @@ class SlotPool(Pool[PooledSlot]):
                 self.drop(idle)
 
     def unclaimed(self) -> bool:
-        """Whether a slot trains an attempt that no order has claimed yet."""
         return any(not slot.claimed for slot in self._slots.values())
 
     def reap(self) -> None:
