@@ -12,11 +12,13 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, ClassVar, Final
 
-from orchestrator.run.files.engine import DemandReader
-from orchestrator.run.files.slot import mailboxes
+from pydantic import ConfigDict, TypeAdapter
+
+from orchestrator.run.files.slot import DEMAND, mailboxes, read_as
 from orchestrator.settings import SECRET_VARIABLES
+from orchestrator.views.operations import Node, Shape, holds
 
 _GPUS: Final = re.compile(r"gpu(?::[A-Za-z][\w.-]*)?(?::(?P<count>\d+))?(?:\(.*\))?")
 _MEMORY: Final = re.compile(r"(?P<amount>\d+)(?P<unit>[KMGT]?)", re.IGNORECASE)
@@ -29,6 +31,7 @@ MOST_BYTES: Final = 64 * 2**20  # of one log; a larger log is emptied, and its j
 TIMEOUT_SECONDS: Final = 120.0
 """Of a command; Slurm's commands themselves try for some time while slurmctld does not answer."""
 _SHORT_SECONDS: Final = 60.0  # if all jobs of a submission end so soon, something is wrong with them
+STALE_SECONDS: Final = 90.0  # if the demand is not written for so long, there is no conductor
 LONGEST_PAUSE: Final = 600.0
 
 
@@ -104,6 +107,44 @@ class SlotJob:
             f"exec {shlex.join(slot)}",
         ]
         return "\n".join(lines) + "\n"
+
+
+class DemandReader:
+    """Reads the demand for slots from its file, so that a keeper starts as many slots."""
+
+    def __init__(self, root: Path) -> None:
+        self._file = root / DEMAND
+        self._beat: Any = None
+        self._changed = float("-inf")
+
+    def slots(self, offer: Mapping[str, float]) -> int | None:
+        """The number of slots with these resources that are needed; `None` if no conductor wrote recently."""
+        try:
+            demand = read_as(_READER, self._file)
+        except OSError:
+            return None
+        if demand.beat != self._beat:
+            first, self._beat = self._beat is None, demand.beat
+            if not first or time.time() - demand.beat[0] < STALE_SECONDS:  # the first may be an old file
+                self._changed = time.monotonic()
+        if time.monotonic() - self._changed > STALE_SECONDS:
+            return None
+        node = Node("", "", offer)
+        return sum(holds(node, (), Shape.of(bundle)) for bundle in (*demand.training, *demand.waiting))
+
+
+@dataclass(frozen=True, slots=True)
+class _Demand:
+    """The content of the file: the slots that train and are waited for, as bundles of resources."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(allow_inf_nan=False)
+
+    training: list[dict[str, float]]
+    waiting: list[dict[str, float]]
+    beat: tuple[float, int]  # the time of writing, and a number that grows each time
+
+
+_READER: Final = TypeAdapter(_Demand)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from orchestrator.run.dispatch import Dispatch, Execution
 from orchestrator.run.engine import settle_from_spool
 from orchestrator.run.files import pool as rosters
 from orchestrator.run.files import slot as slots
-from orchestrator.run.files.engine import STALE_SECONDS, DemandFile, DemandReader, FileSlots, Listening
+from orchestrator.run.files.engine import DemandFile, FileSlots, Listening
 from orchestrator.run.files.pool import FilePool, JoinedSlot, Ownership, SlotRegistry
 from orchestrator.run.files.slot import (
     JOINED_FOLDER,
@@ -30,6 +30,7 @@ from orchestrator.run.files.slot import (
     allocation,
     mailboxes,
 )
+from orchestrator.run.slurm import STALE_SECONDS, DemandReader
 from orchestrator.spec.spec import Slot
 from orchestrator.views.errors import MetricsweepError
 from orchestrator.views.operations import Shape
@@ -54,9 +55,9 @@ class Clock:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """The monotonic clock of both sides."""
     made = Clock()
-    for module in ("engine", "pool", "slot"):
+    for module in ("files.engine", "files.pool", "files.slot", "slurm"):
         stand_in = SimpleNamespace(monotonic=made, time=time.time, sleep=time.sleep)
-        monkeypatch.setattr(f"orchestrator.run.files.{module}.time", stand_in)
+        monkeypatch.setattr(f"orchestrator.run.{module}.time", stand_in)
     return made
 
 

@@ -2,29 +2,26 @@
 
 import logging
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Final
-
-from pydantic import ConfigDict, TypeAdapter
+from typing import Any, Final
 
 from orchestrator.run.attempt import INSPECTION_SECONDS, Inspection, Workplace, results
 from orchestrator.run.dispatch import Dispatch, Execution, Report
 from orchestrator.run.engine import Broker, Engine, Site
 from orchestrator.run.files.pool import FilePool, JoinedSlot, Ownership, SlotRegistry
-from orchestrator.run.files.slot import DEMAND, FINDINGS, NEEDS, read_as, slots_folder, write
+from orchestrator.run.files.slot import DEMAND, FINDINGS, NEEDS, slots_folder, write
 from orchestrator.run.spool import FILE, Message, attempt_folder
 from orchestrator.spec.spec import Slot
 from orchestrator.views.errors import UnavailableError
-from orchestrator.views.operations import MOST_TRAININGS, Inspected, Node, Shape, SlotReport, holds, shape_of
+from orchestrator.views.operations import MOST_TRAININGS, Inspected, Node, Shape, SlotReport, shape_of
 from workers.catalog import Finding, Need
 
 log = logging.getLogger(__name__)
 
 AGAIN_SECONDS: Final = 15.0  # how often the demand is written while it does not change
-STALE_SECONDS: Final = 90.0  # if the demand is not written for so long, there is no conductor
 QUIET_SECONDS: Final = 10.0
 """How long the end of an attempt may be missing in the spool after its slot has stopped training it."""
 
@@ -239,41 +236,3 @@ def _failure(followed: _Followed) -> bytes | None:
         return Message.made(number, last.kind, last.body).line if last.seq < number else last.line
     except ValueError:
         return None
-
-
-class DemandReader:
-    """Reads the demand for slots from its file, so that a keeper starts as many slots."""
-
-    def __init__(self, root: Path) -> None:
-        self._file = root / DEMAND
-        self._beat: Any = None
-        self._changed = float("-inf")
-
-    def slots(self, offer: Mapping[str, float]) -> int | None:
-        """The number of slots with these resources that are needed; `None` if no conductor wrote recently."""
-        try:
-            demand = read_as(_READER, self._file)
-        except OSError:
-            return None
-        if demand.beat != self._beat:
-            first, self._beat = self._beat is None, demand.beat
-            if not first or time.time() - demand.beat[0] < STALE_SECONDS:  # the first may be an old file
-                self._changed = time.monotonic()
-        if time.monotonic() - self._changed > STALE_SECONDS:
-            return None
-        node = Node("", "", offer)
-        return sum(holds(node, (), Shape.of(bundle)) for bundle in (*demand.training, *demand.waiting))
-
-
-@dataclass(frozen=True, slots=True)
-class _Demand:
-    """The content of the file: the slots that train and are waited for, as bundles of resources."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(allow_inf_nan=False)
-
-    training: list[dict[str, float]]
-    waiting: list[dict[str, float]]
-    beat: tuple[float, int]  # the time of writing, and a number that grows each time
-
-
-_READER: Final = TypeAdapter(_Demand)
