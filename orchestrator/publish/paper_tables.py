@@ -48,10 +48,8 @@ def render(table: PublishedTable, format_name: str) -> Rendered:
 
 
 def _blocks(table: PublishedTable) -> Iterator[str]:
-    lines: list[tuple[Labels, Labels]] = []  # the labels of each printed row and data set, and what was tuned there
-    for number in table.numbers:
-        if (number.labels, number.tuned) not in lines:
-            lines.append((number.labels, number.tuned))
+    # The labels of each printed row and data set, and what was tuned there.
+    lines = list({repr((one.labels, one.tuned)): (one.labels, one.tuned) for one in table.numbers}.values())
     shared = {
         axis: labels.pop() for axis in table.axes if len(labels := {line[0].get(axis, "") for line in lines}) == 1
     }

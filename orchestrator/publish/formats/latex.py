@@ -4,6 +4,7 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Final
 
 from orchestrator.publish.labels import UNICODE_NOTE, escape, width
@@ -66,15 +67,6 @@ class _Frame:
     rooms: tuple[float, ...]  # points for what stands small behind its numbers
     fractions: tuple[str, ...]  # the point and decimals of the number that has most
 
-    @property
-    def columns(self) -> str:
-        body = "".join(side + gap for side, gap in zip(self.sides, self.gaps, strict=True))
-        return "l" * len(self.stub) + body
-
-    @property
-    def last(self) -> int:
-        return len(self.stub) + len(self.sides)
-
 
 def _frame(panels: Sequence[Panel], stub: Sequence[str]) -> _Frame:
     first = panels[0]
@@ -92,12 +84,13 @@ def _frame(panels: Sequence[Panel], stub: Sequence[str]) -> _Frame:
 
 
 def _tabular(panels: Sequence[Panel], frame: _Frame) -> list[str]:
-    lines = [f"  \\begin{{tabular}}{{{frame.columns}}}"]
+    body = "".join(side + gap for side, gap in zip(frame.sides, frame.gaps, strict=True))
+    lines = [f"  \\begin{{tabular}}{{{'l' * len(frame.stub)}{body}}}"]
     for panel in panels:
         lines += ["    \\toprule", *_head(panel, frame), "    \\midrule"]
         for row in panel.rows:
             if row.rule is not None:
-                under = f"\\cmidrule(l){{{row.rule + 1}-{frame.last}}}"
+                under = f"\\cmidrule(l){{{row.rule + 1}-{len(frame.stub) + len(frame.sides)}}}"
                 lines.append("    \\midrule" if row.rule == 0 else f"    {under}")
             # A cell under the text of another cell is left out.
             written = [_cell(cell, frame, c) for c, cell in enumerate(row.cells) if cell.span]
@@ -121,12 +114,8 @@ def _head(panel: Panel, frame: _Frame) -> list[str]:
 
 def _gaps(panel: Panel) -> tuple[str, ...]:
     """What stands right of each column: more than the usual space between the outermost groups."""
-    gaps = [""] * len(panel.columns)
-    after = 0
-    for heading in panel.groups[0][:-1] if panel.groups else ():
-        after += heading.span
-        gaps[after - 1] = f"@{{\\hspace{{{_GROUP_GAP}pt}}}}"
-    return tuple(gaps)
+    ends = set(accumulate(heading.span for heading in panel.groups[0][:-1])) if panel.groups else set()
+    return tuple(f"@{{\\hspace{{{_GROUP_GAP}pt}}}}" if at in ends else "" for at, _ in enumerate(panel.columns, 1))
 
 
 def _line(cells: Sequence[str]) -> str:
