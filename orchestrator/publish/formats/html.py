@@ -99,15 +99,11 @@ def _cell(cell: TableCell, table: Table, width: int) -> str:
         attributes += f' data-cell="{cell.cell}"'
     if note := "; ".join(filter(None, (cell.note, cell.mixed, cell.doubt))):
         attributes += f' title="{_text(note)}"'
-    return f"<td{attributes}>{_linked(_content(cell, width), cell, table)}</td>"
-
-
-def _linked(content: str, cell: TableCell, table: Table) -> str:
-    """The content as a link to what stands behind it, where the table knows of a server."""
-    if table.address is None or cell.cell is None or not content:
-        return content
-    sweep, number = table.origin(cell.cell)
-    return f'<a href="{escape(table.address)}/sweeps/{sweep}/cells/{number}">{content}</a>'
+    content = _content(cell, width)
+    if table.address is not None and cell.cell is not None and content:
+        sweep, number = table.origin(cell.cell)
+        content = f'<a href="{escape(table.address)}/sweeps/{sweep}/cells/{number}">{content}</a>'
+    return f"<td{attributes}>{content}</td>"
 
 
 def _content(cell: TableCell, width: int) -> str:

@@ -35,13 +35,11 @@ def escape(text: str) -> str:
 
 
 def _panel(panel: Panel, stub: Sequence[str]) -> str:
-    groups = _group_titles(panel)
-    titles = [escape(one) for one in stub]
-    titles += [
-        escape(" ".join(one for one in (*group, column.title) if one))
-        for group, column in zip(groups, panel.columns, strict=True)
-    ]
-    lines = [titles]
+    # The headings above each column, without those that span all columns, and its title.
+    groups = (level for level in panel.groups if len(level) > 1)
+    levels = [[heading.text for heading in level for _ in range(heading.span)] for level in groups]
+    above = zip(*levels, (column.title for column in panel.columns), strict=True)
+    lines = [[*map(escape, stub), *(escape(" ".join(filter(None, texts))) for texts in above)]]
     lines += [[*(escape(text) for text in row.texts), *(_cell(cell) for cell in row.cells)] for row in panel.rows]
     return grid(lines, [True] * len(stub) + [column.wordy for column in panel.columns])
 
@@ -51,17 +49,6 @@ def grid(lines: Sequence[Sequence[str]], left: Sequence[bool]) -> str:
     widths = [max(3, *(_columns_of(line[c]) for line in lines)) for c in range(len(left))]
     rule = ["-" * w if is_left else "-" * (w - 1) + ":" for w, is_left in zip(widths, left, strict=True)]
     return "\n".join(_line(line, widths, left) for line in (lines[0], rule, *lines[1:]))
-
-
-def _group_titles(panel: Panel) -> list[list[str]]:
-    """For each column the headings above it, without those that span all columns."""
-    found: list[list[str]] = [[] for _ in panel.columns]
-    for level in panel.groups:
-        if len(level) > 1:
-            texts = [heading.text for heading in level for _ in range(heading.span)]
-            for titles, text in zip(found, texts, strict=True):
-                titles.append(text)
-    return found
 
 
 def _cell(cell: TableCell) -> str:
