@@ -268,6 +268,7 @@ class Capacity:
 
     def __init__(self, store: Store, writer: Writer, engine: Engine, quota: int | None) -> None:
         self._store, self._writer, self._engine, self._quota = store, writer, engine, quota
+        self._began = time.monotonic()
         self._alive: list[Node] | None = None
         self.notices: dict[int, list[str]] | None = None
         """Why trials wait, by sweep; `None` before the first look."""
@@ -307,7 +308,7 @@ class Capacity:
         names = [slot.model_dump_json() for slot in waiting]
         kinds = dict(zip(names, waiting, strict=True))
         unknown = [name for name, slot in kinds.items() if not possible(slot, seen)]
-        turn, mixed = int(time.monotonic() / TURN_SECONDS), len(unknown) < len(kinds)
+        turn, mixed = int((time.monotonic() - self._began) / TURN_SECONDS), len(unknown) < len(kinds)
         left_out = set(unknown)
         if unknown and not (mixed and turn % 2):
             left_out.remove(unknown[(turn // 2 if mixed else turn) % len(unknown)])
