@@ -18,7 +18,7 @@ from workers.catalog import load as catalog_of
 from workers.contract import EXPORTED_WEIGHTS, CheckpointError, Part, Place, Recipe
 from workers.data.augmentation import Augment, Preprocess
 from workers.data.batches import together
-from workers.data.features import TOGETHER, FrozenNetwork, frozen, network_of
+from workers.data.features import TOGETHER, frozen, network_of
 from workers.data.images import onto
 from workers.data.pictures import Form, Picture, processors
 from workers.data.scratch import scratch
@@ -84,7 +84,10 @@ class Model:
         self.recipe, self._facts, self._place = kept.recipe, kept.network, place
         self._device = torch.device(place.device)
         self._form, self._crop = Form(**self._facts["decode"]), int(self._facts["centre_crop"])
-        self._frozen = self._frozen_network()
+        inner = frozen(self.recipe, place.parts)
+        self._frozen = inner and network_of(
+            self.recipe, inner.part, self._facts["channels"], self._crop, place, self._device
+        )
         self._networks = [self._built(weights) for weights in kept.models]
         task = catalog_of(place.parts).get("task", self.recipe.task.name)
         self._features = task is not None and task.facts.get("reads") == "features"
@@ -139,13 +142,6 @@ class Model:
         if wanted is not None and [*pixels.shape] != wanted:
             raise ValueError(f"the model takes images of {wanted[2]}x{wanted[1]} pixels, found {width}x{height}")
         return pixels
-
-    def _frozen_network(self) -> FrozenNetwork | None:
-        """The network whose features the model takes; its weights are those that the training read."""
-        inner = frozen(self.recipe, self._place.parts)
-        if inner is None:
-            return None
-        return network_of(self.recipe, inner.part, self._facts["channels"], self._crop, self._place, self._device)
 
     def _built(self, weights: Mapping[str, Mapping[str, Any]]) -> Embedder:
         """The network with these weights; raises CheckpointError if they do not fit."""

@@ -416,16 +416,3 @@ class TestRefused:
         (tmp_path / f"net-{found[:9]}.pth").rename(tmp_path / "net-0676ba61.pth")
         with pytest.raises(WeightsError, match="expected 0676ba61"):
             weights.read(tmp_path, "net-0676ba61.pth")
-
-
-def test_a_hub_out_of_reach_says_what_to_do() -> None:
-    def fetch() -> None:
-        raise ConnectionError("no route\nto host")
-
-    with pytest.raises(WeightsError) as caught:
-        weights.from_hub("the weights of X", fetch)
-    assert str(caught.value) == (
-        "pretrained: the weights of X could not be fetched, and are not in this machine's cache "
-        "(ConnectionError: no route). Without a network, put a file of weights under the data folder and write "
-        "`weights: <its path>` instead"
-    )

@@ -352,16 +352,6 @@ def test_weights_stay_finite_far_into_a_training() -> None:
         assert loss(embeddings.float(), labels).isfinite()
 
 
-def test_penalties_fall_as_a_class_is_learned() -> None:
-    loss = part("loss", "proxy_isa")
-    counts = torch.tensor([0, 200, 450, 1000])
-    loss.clean.copy_(counts)
-    sigma = loss._schedule().positive.tolist()
-    assert sigma[:2] == pytest.approx([1.0, 1.0], abs=1e-4)  # it holds on until n ~ 200
-    assert sigma[1] > sigma[2] > sigma[3]
-    assert sigma[3] == pytest.approx(0.179, abs=2e-3)  # the published code's value at n ~ 1000
-
-
 def test_the_recall_surrogate_equals_its_naive_loop_where_classes_are_unequal() -> None:
     embeddings, labels = random_batch(per_class=4)
     labels = torch.tensor([0, 0, 0, 0, 0, 1, 1, 2, 2, 2, 2, 2, 2, 2, 3, 4])  # with more positives than k, and none

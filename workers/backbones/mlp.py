@@ -19,14 +19,13 @@ class Mlp(nn.Module):
     ) -> None:
         super().__init__()
         widths = [channels * side * side, *[width] * depth]
-        self.layers = nn.Sequential(nn.Flatten(), *(_layer(*pair) for pair in pairwise(widths)))
+        layers = [  # the batch norm has a bias of its own
+            nn.Sequential(nn.Linear(wide, width, bias=False), nn.BatchNorm1d(width), nn.ReLU())
+            for wide, width in pairwise(widths)
+        ]
+        self.layers = nn.Sequential(nn.Flatten(), *layers)
         self.features = widths[-1]
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
         features: torch.Tensor = self.layers(images)
         return features
-
-
-def _layer(wide: int, width: int) -> nn.Module:
-    # The batch norm has a bias of its own.
-    return nn.Sequential(nn.Linear(wide, width, bias=False), nn.BatchNorm1d(width), nn.ReLU())

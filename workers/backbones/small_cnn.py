@@ -1,7 +1,6 @@
 """A small convolutional network for images of a few dozen pixels."""
 
-from collections.abc import Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Annotated, Literal
 
 import torch
@@ -58,7 +57,8 @@ class SmallCnn(nn.Module):
         self.layers = nn.Sequential(*layers)
         self.pool: Literal["avg", "flatten"] = pool
         pooled = widths[-1] * (side**2 if pool == "flatten" else 1)
-        self.hidden = nn.Sequential(*_dense([pooled, *hidden]))
+        dense = [(nn.Linear(*pair), nn.ReLU()) for pair in pairwise([pooled, *hidden])]
+        self.hidden = nn.Sequential(*chain.from_iterable(dense))
         self.features = [pooled, *hidden][-1]
 
     def maps(self, images: torch.Tensor) -> torch.Tensor:
@@ -73,7 +73,3 @@ class SmallCnn(nn.Module):
         # Unlike adaptive pooling, a mean has a deterministic gradient on a GPU.
         features: torch.Tensor = self.hidden(maps.flatten(1) if self.pool == "flatten" else maps.mean(dim=(2, 3)))
         return features
-
-
-def _dense(sizes: Sequence[int]) -> list[nn.Module]:
-    return [layer for wide, narrow in pairwise(sizes) for layer in (nn.Linear(wide, narrow), nn.ReLU())]

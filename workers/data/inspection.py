@@ -44,24 +44,19 @@ def _differing(need: Need, name: str, root: Path, found: Mapping[str, str]) -> s
     return f"{need} in {root.absolute()}: other files than when the sweep was planned ({here}); {advice}"
 
 
-def _checks(need: Need, root: Path, scratch: Path, parts: Path | None) -> Iterator[Callable[[], Finding]]:
+def _checks(need: Need, root: Path, scratch: Path, parts: Path | None) -> Iterator[Callable[[], Finding | None]]:
     if need.dataset is not None or need.files:
         yield partial(_check_files, need, root, scratch, parts)
     if (path := need.weights) is not None:
         yield lambda: Finding(content={"weights": weights.content_hash(root, path, scratch)})
     for part, reach in ((need.pretrained, True), (need.stored, False)):
         if part is not None:
-            yield partial(_check_pretrained, root, part, reach)
+            yield partial(weights.check_pretrained, root, part, reach=reach)
 
 
-def _check_pretrained(root: Path, part: Part, reach: bool) -> Finding:
-    weights.check_pretrained(root, part, reach=reach)
-    return Finding()
-
-
-def _judged(check: Callable[[], Finding], dataset: Part | None) -> Finding:
+def _judged(check: Callable[[], Finding | None], dataset: Part | None) -> Finding:
     try:
-        return check()
+        return check() or Finding()
     except weights.WeightsMissingError as error:
         return Finding(state="missing", message=str(error))
     except DataMissingError as error:
