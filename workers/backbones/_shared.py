@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
-import torch
 from annotated_types import Ge, Gt, Lt
 from torch import Tensor, nn
 from torch.nn import functional
@@ -134,26 +133,10 @@ class SameConv2d(nn.Conv2d):
 
 
 def pad_same(net: nn.Module) -> None:
-    """Replace every strided convolution of `net` by one with SAME padding and the same weights."""
-    for parent in list(net.modules()):
-        for name, child in list(parent.named_children()):
-            if type(child) is nn.Conv2d and max(child.stride) > 1:
-                setattr(parent, name, _same(child))
-
-
-def _same(conv: nn.Conv2d) -> SameConv2d:
-    with torch.device("meta"):  # draw no weights, since they are replaced
-        same = SameConv2d(
-            conv.in_channels,
-            conv.out_channels,
-            conv.kernel_size,  # type: ignore[arg-type]
-            stride=conv.stride,  # type: ignore[arg-type]
-            dilation=conv.dilation,  # type: ignore[arg-type]
-            groups=conv.groups,
-            bias=conv.bias is not None,
-        )
-    same.weight, same.bias = conv.weight, conv.bias
-    return same
+    """Give every strided convolution of `net` SAME padding; its weights and other settings stay."""
+    for module in net.modules():
+        if type(module) is nn.Conv2d and max(module.stride) > 1:
+            module.__class__ = SameConv2d
 
 
 PUBLISHED: Final = "IMAGENET1K_V1"

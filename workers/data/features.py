@@ -248,7 +248,8 @@ def _make_room(aside: Path, size: int, name: str) -> None:
     whole: list[tuple[int, int, Path]] = []
     for folder in aside.parent.iterdir():
         if folder.is_dir() and folder.name.startswith(".") and folder != aside:
-            _remove_abandoned(folder)
+            with suppress(Timeout), FileLock(f"{folder.with_name(folder.name[1:])}.lock", timeout=0):
+                shutil.rmtree(folder, ignore_errors=True)
         elif folder.is_dir() and not folder.name.startswith("."):
             with suppress(OSError):
                 whole.append((folder.stat().st_mtime_ns, (folder / "features").stat().st_size, folder))
@@ -258,11 +259,6 @@ def _make_room(aside: Path, size: int, name: str) -> None:
             break
         shutil.rmtree(folder, ignore_errors=True)
         taken -= held
-
-
-def _remove_abandoned(aside: Path) -> None:
-    with suppress(Timeout), FileLock(f"{aside.with_name(aside.name[1:])}.lock", timeout=0):
-        shutil.rmtree(aside, ignore_errors=True)
 
 
 def _digest(rows: np.ndarray[Any, Any]) -> str:

@@ -90,7 +90,8 @@ def _load(source: Source, halves: Mapping[str, Sequence[Listed]]) -> tuple[list[
         rows = range(first, first + len(split))
         skipped = tuple(str(image.picture) for image in whole if str(image.picture) in damaged)
         labelled = pixels.split(rows, numbers, _queries(split))
-        images.append(replace(labelled, names=_names(split), skipped=skipped, form=source.form))
+        names = tuple({image.label: image.name or str(image.label) for image in split}.values())
+        images.append(replace(labelled, names=names, skipped=skipped, form=source.form))
         first = rows.stop
     return images, f"sha256:{content.hexdigest()}"
 
@@ -125,11 +126,6 @@ def _labels(split: Iterable[Listed]) -> torch.Tensor:
     """Labels from 0, int64 [n], of images ordered by class."""
     numbers: dict[int | str, int] = {}
     return torch.tensor([numbers.setdefault(image.label, len(numbers)) for image in split], dtype=torch.int64)
-
-
-def _names(split: Iterable[Listed]) -> tuple[str, ...]:
-    """The names of the classes of images ordered by class."""
-    return tuple({image.label: image.name or str(image.label) for image in split}.values())
 
 
 def _queries(split: Sequence[Listed]) -> torch.Tensor | None:

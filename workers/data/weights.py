@@ -68,20 +68,16 @@ def read(root: Path, path: str, known: Mapping[str, str] | None = None) -> Weigh
     digest = Checksum("sha256", "").of(place)
     _compare(place, digest, known or {})
     try:
-        content = _content(place)
+        if place.suffix == ".safetensors":
+            content: Any = load_file(place)
+        else:
+            content = torch.load(place, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
         raise WeightsError(f"weights {place} hold more than tensors, or are damaged ({_first(error)})") from error
     except (OSError, EOFError, RuntimeError, ValueError, LookupError, AttributeError, SafetensorError) as error:
         raise WeightsError(f"weights {place} cannot be read; fetch the file again ({_first(error)})") from error
     meta = content.get("meta", {}) if isinstance(content, Mapping) else {}
     return Weights(_state(content, place), meta if isinstance(meta, Mapping) else {}, f"sha256:{digest}")
-
-
-def _content(place: Path) -> Any:
-    """The content of a file, without running code: a pickle of tensors, or safetensors."""
-    if place.suffix == ".safetensors":
-        return load_file(place)
-    return torch.load(place, map_location="cpu", weights_only=True)
 
 
 def content_hash(root: Path, path: str, scratch: Path) -> str:

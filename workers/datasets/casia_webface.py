@@ -79,10 +79,8 @@ def _recorded(root: Path) -> list[Listed] | None:
     if folder is None:
         return None
     path = folder / "train.rec"
-    records = read_records(path)
-    faces = _faces(path, records)
     listed = []
-    for face in faces:
+    for face in _faces(path, read_records(path)):
         picture = Picture(path, face.content, f"record {face.number} (byte {face.offset:,}) of {path}")
         listed.append(Listed(picture, _person(path, face)))
     _compare(folder / "property", listed)
