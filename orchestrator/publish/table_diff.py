@@ -227,7 +227,9 @@ def causes(
         found += _recipes(*runs, candidates)
         found += _sets("data", "data set", *([run.data_hash for run in side] for side in runs))
         found += _sets("code", "commit", *([run.commit for run in side] for side in runs))
-        found += _versions(*runs)
+        old, new = (_fields(run.versions for run in side) for side in runs)
+        if moved := _moved(old, new, {*old} & {*new}):
+            found.append(DiffCause(kind="versions", message=_few(moved)))
     return found or [DiffCause(kind="retrained", message="trained again by the same recipe, data and code")]
 
 
@@ -280,12 +282,6 @@ def _sets(
     if old != new and old and new:
         sides = (_few(sorted(value.removeprefix("sha256:")[:12] for value in side)) for side in (old, new))
         yield DiffCause(kind=kind, message=f"{what} {' → '.join(sides)}")
-
-
-def _versions(before: Collection[RunFacts], after: Collection[RunFacts]) -> Iterator[DiffCause]:
-    old, new = (_fields(run.versions for run in side) for side in (before, after))
-    if moved := _moved(old, new, {*old} & {*new}):
-        yield DiffCause(kind="versions", message=_few(moved))
 
 
 def _moved(old: Mapping[str, set[str]], new: Mapping[str, set[str]], names: Collection[str]) -> list[str]:

@@ -309,11 +309,9 @@ def value_axis(title: str, *, log: bool = False, zero: bool = False) -> Any:
 
 def tips(it: Sketch, fields: Mapping[str, str]) -> list[Any]:
     """The tooltips of a figure's marks: the colour's label, then fields such as `mean:Q` under their titles."""
-    tips = [alt.Tooltip("colour:N", title=_legend(it))] if it.layout.colour else []
-    for field, title in fields.items():
-        form = {"format": ".5~g"} if field.endswith(":Q") else {}
-        tips.append(alt.Tooltip(field, title=title, **form))
-    return tips
+    named = {"colour:N": _legend(it), **fields} if it.layout.colour else fields
+    forms = {"Q": {"format": ".5~g"}, "N": {}}
+    return [alt.Tooltip(field, title=title, **forms[field[-1]]) for field, title in named.items()]
 
 
 def is_numeric(it: Sketch) -> bool:

@@ -30,8 +30,6 @@ Arrays = Mapping[str, Any]
 ArrayFiles = Callable[[Sequence[int], str], tuple[Mapping[int, Arrays], Mapping[int, str]]]
 """The arrays of a data file by trial, and for each trial without them the reason."""
 
-_LEAST_CLASSES: Final = 2
-
 Judged = Literal["better", "worse", "equivalent", "no clear difference", "untested"]
 
 _NOISE: Final = 1e-12  # rounding errors of shares
@@ -337,8 +335,8 @@ def spread(sums: Sequence[Any], counts: Any) -> QuerySpread:
 
     size, scores = np.asarray(counts, dtype=np.float64), np.asarray(sums, dtype=np.float64)
     runs, classes = scores.shape
-    if classes < _LEAST_CLASSES:
-        raise ValueError(f"the queries have {classes} class; a spread needs at least {_LEAST_CLASSES}")
+    if classes < 2:
+        raise ValueError(f"the queries have {classes} class; a spread needs at least 2")
     share = size / size.sum()
     means = scores.sum(axis=1) / size.sum()
     apart = scores / size.sum() - share * means.mean()  # a linearized ratio: the effect of each class on the mean
