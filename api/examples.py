@@ -34,18 +34,9 @@ _WARNINGS: Final = [
 ]
 
 _COST: Final = {
-    "trainings": 84,
-    "models": 84,
-    "steps": 25_200,
-    "images": 806_400,
-    "evaluated": 1_830_000,
-    "clusterings": 0,
-    "products": 0,
-    "at_most": [],
-    "measured": 84,
-    "unmeasured_shapes": 0,
-    "nearest": 0,
-    "needed": 3,
+    "trainings": 84, "models": 84, "steps": 25_200, "images": 806_400, "evaluated": 1_830_000,
+    "clusterings": 0, "products": 0, "at_most": [],
+    "measured": 84, "unmeasured_shapes": 0, "nearest": 0, "needed": 3,
     "hours": [
         {
             "kind": "cpu", "device": "Intel(R) Xeon(R) Processor", "slots": 2,
@@ -54,38 +45,18 @@ _COST: Final = {
     ],
 }  # fmt: skip
 
-_REUSE: Final = {
-    "trainings": 36,
-    "of": 120,
-    "first": "2026-11-19T09:12:00Z",
-    "last": "2026-11-20T18:40:00Z",
-}
+_REUSE: Final = {"trainings": 36, "of": 120, "first": "2026-11-19T09:12:00Z", "last": "2026-11-20T18:40:00Z"}
 
 SUBMITTED: Final = {
-    "id": 7,
-    "uid": "0b6f2c5e-2f57-4a53-9d0a-3f6f1b0c8a11",
-    "created": True,
-    "warnings": _WARNINGS,
-    "notes": [],
-    "reuse": _REUSE,
-    "cost": _COST,
-}
+    "id": 7, "uid": "0b6f2c5e-2f57-4a53-9d0a-3f6f1b0c8a11", "created": True,
+    "warnings": _WARNINGS, "notes": [], "reuse": _REUSE, "cost": _COST,
+}  # fmt: skip
 
 PREVIEW: Final = {
-    "name": "sec-on-digits",
-    "cells": 16,
-    "candidates": 40,
-    "trials": 120,
-    "planned": 0,
-    "trainings": 120,
-    "cached": 36,
-    "evaluated": 0,
-    "exact": True,
-    "cost": _COST,
-    "reuse": _REUSE,
-    "warnings": [],
+    "name": "sec-on-digits", "cells": 16, "candidates": 40, "trials": 120, "planned": 0,
+    "trainings": 120, "cached": 36, "evaluated": 0, "exact": True, "cost": _COST, "reuse": _REUSE, "warnings": [],
     "notes": ["table 'main': the difference of recall@1 to regularizer none is left out: that is not taken"],
-}
+}  # fmt: skip
 
 _COUNTS: Final = {
     "waiting": 80, "running": 2, "finished": 37, "failed": 1, "cancelled": 0, "pruned": 0, "diverged": 1, "reused": 36,
@@ -105,6 +76,8 @@ DELETION: Final[dict[str, Any]] = {
 }  # fmt: skip
 
 REQUESTS: Final = {"items": [REQUEST], "next_cursor": None}
+
+_ANNOTATION: Final = {"note": "", "tags": ["paper"], "actor": None, "changed": None}
 
 SUMMARY: Final[dict[str, Any]] = {
     "id": 7, "uid": "0b6f2c5e-2f57-4a53-9d0a-3f6f1b0c8a11", "name": "sec-on-digits", "state": "running",
@@ -132,38 +105,31 @@ SWEEP: Final = SUMMARY | {
     "text": "version: 1\nname: sec-on-digits\n",
     "problems": [
         {
-            "trial": 41,
-            "labels": {"loss": "triplet", "regularizer": "sec", "regularizer.eta": "1.0", "seed": "2"},
-            "state": "failed",
-            "message": "MemoryError: the slot ran out of memory",
-            "log": "/v1/trials/41/logs",
+            "trial": 41, "labels": {"loss": "triplet", "regularizer": "sec", "regularizer.eta": "1.0", "seed": "2"},
+            "state": "failed", "message": "MemoryError: the slot ran out of memory", "log": "/v1/trials/41/logs",
         }
     ],
     "requests": [REQUEST],
     "mlflow_url": "/mlflow/#/experiments/3",
-    "annotation": {"note": "", "tags": ["paper"], "actor": None, "changed": None},
-}
+    "annotation": _ANNOTATION,
+}  # fmt: skip
 
 GRID: Final = [
     {
-        "index": 0,
-        "labels": {"loss": "triplet", "regularizer": "sec"},
-        "mlflow_url": None,
+        "index": 0, "labels": {"loss": "triplet", "regularizer": "sec"}, "mlflow_url": None,
         "candidates": [
             {
-                "labels": {"regularizer.eta": "0.25"},
-                "selected": True,
-                "score": 0.71,
+                "labels": {"regularizer.eta": "0.25"}, "selected": True, "score": 0.71,
                 "trials": [{"trial": 40, "repeat": 0, "state": "finished", "diverged": False}],
             }
         ],
     }
-]
+]  # fmt: skip
 
 CELL: Final[dict[str, Any]] = {
     "sweep": 7, "sweep_name": "sec-on-digits", "index": 0, "labels": {"loss": "triplet", "regularizer": "sec"},
     "status": "complete", "selection_key": "best/validation/map@r", "mlflow_url": None, "mixed": [],
-    "annotation": {"note": "", "tags": ["paper"], "actor": None, "changed": None},
+    "annotation": _ANNOTATION,
     "numbers": [
         {
             "table": "main", "metric": "recall@1", "title": "R@1", "text": "70.91 ± 0.40", "mean": 0.70912,
@@ -190,21 +156,11 @@ CELL: Final[dict[str, Any]] = {
 }  # fmt: skip
 
 _TRIAL_SUMMARY: Final[dict[str, Any]] = {
-    "id": 40,
-    "uid": "7d9a2b3c-6d1e-5a4b-8c7f-1f2e3d4c5b6a",
-    "sweep": 7,
-    "cell": 0,
-    "candidate": 0,
-    "repeat": 0,
+    "id": 40, "uid": "7d9a2b3c-6d1e-5a4b-8c7f-1f2e3d4c5b6a", "sweep": 7, "cell": 0, "candidate": 0, "repeat": 0,
     "labels": {"loss": "triplet", "regularizer": "sec", "regularizer.eta": "0.25", "seed": "0"},
-    "state": "finished",
-    "diverged": False,
-    "reused": False,
-    "step": 300,
-    "total_steps": 300,
-    "score": 0.71,
-    "error": None,
-}
+    "state": "finished", "diverged": False, "reused": False, "step": 300, "total_steps": 300,
+    "score": 0.71, "error": None,
+}  # fmt: skip
 
 TRIALS: Final = {"items": [_TRIAL_SUMMARY], "next_cursor": "eyJhZnRlciI6NDB9"}
 
@@ -215,33 +171,18 @@ TRIAL: Final = _TRIAL_SUMMARY | {
     "recipe": {"task": {"name": "retrieval"}, "loss": {"name": "triplet", "margin": 0.2}, "seed": 0},
     "attempts": [
         {
-            "number": 1,
-            "uid": "9e8d7c6b-5a4f-4e3d-9c2b-1a0f9e8d7c6b",
-            "state": "finished",
-            "slot": "slot-0",
+            "number": 1, "uid": "9e8d7c6b-5a4f-4e3d-9c2b-1a0f9e8d7c6b", "state": "finished",
+            "slot": "slot-0", "host": "lab",
             "requested": {"cpus": 1.0, "gpus": 0.5, "memory_gb": None, "stall_minutes": 60.0, "retries": 1},
-            "host": "lab",
-            "started": "2025-11-20T09:00:03Z",
-            "ended": "2025-11-20T09:00:06Z",
-            "reason": None,
-            "resumed_from": None,
+            "started": "2025-11-20T09:00:03Z", "ended": "2025-11-20T09:00:06Z", "reason": None, "resumed_from": None,
         }
     ],
-    "metrics": {"best/validation/map@r": 0.71, "best/test/recall@1": 0.93},
-    "best_step": 270,
-    "seconds": 2.9,
-    "provenance": {"device": "cpu", "torch": "2.6.0"},
-    "outdated": [],
-    "replaced": [],
-    "evaluation": None,
-    "evaluated_from": None,
-    "reused_from": None,
-    "reason": None,
-    "trace": None,
+    "metrics": {"best/validation/map@r": 0.71, "best/test/recall@1": 0.93}, "best_step": 270, "seconds": 2.9,
+    "provenance": {"device": "cpu", "torch": "2.6.0"}, "outdated": [], "replaced": [],
+    "evaluation": None, "evaluated_from": None, "reused_from": None, "reason": None, "collected": None, "trace": None,
     "mlflow_url": "/mlflow/#/experiments/3/runs/0123456789abcdef",
-    "collected": None,
-    "annotation": {"note": "", "tags": ["paper"], "actor": None, "changed": None},
-}
+    "annotation": _ANNOTATION,
+}  # fmt: skip
 
 CURVES: Final = [{"key": "train/loss", "points": [[30, 0.41], [60, 0.22], [90, None]]}]
 

@@ -1,11 +1,10 @@
 """Commands about the evidence for numbers: checks, table diffs, verdicts, resolutions, published numbers."""
 
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeVar
 
 import typer
 
@@ -32,9 +31,10 @@ from orchestrator.views.errors import NotFoundError
 
 if TYPE_CHECKING:
     from orchestrator.service.offline import ManuscriptReport
-    from orchestrator.views.evidence import CellVerdictView, MacroAddress, MacrosView, ResolutionView
+    from orchestrator.views.evidence import CellVerdictView, ResolutionView
 
 _MOST: Final = 1_000_000
+Answer = TypeVar("Answer")
 
 
 def check(
@@ -59,26 +59,20 @@ def check(
         report = check_paper(paper, *bundled(bundles))
     else:
         with server.connect() as client:
-
-            def macros(of: "MacroAddress") -> "MacrosView":
-                with _not_found():
-                    return client.evidence.macros(of.sweep, of.table, of.prefix)
-
-            def whole(sweep: int, table: str) -> str:
-                with _not_found():
-                    return client.table(sweep, table, "latex").content.decode()
-
-            report = check_paper(paper, macros, whole)
+            report = check_paper(
+                paper,
+                lambda of: _found(lambda: client.evidence.macros(of.sweep, of.table, of.prefix)),
+                lambda sweep, table: _found(lambda: client.table(sweep, table, "latex")).content.decode(),
+            )
     _print_report(report)
     if not report.agrees:
         raise typer.Exit(FAILED)
 
 
-@contextmanager
-def _not_found() -> Iterator[None]:
-    """Turn a 404 of the server into NotFoundError."""
+def _found(read: Callable[[], Answer]) -> Answer:
+    """What is read of the server; raises NotFoundError for its 404."""
     try:
-        yield
+        return read()
     except ApiError as error:
         if error.status == 404:
             raise NotFoundError(str(error)) from error

@@ -155,11 +155,12 @@ def _followed(client: "Client", sweep: int, folder: Path, check: Callable[[], No
     patience, rows = _Patience(), _FilledRows(client)
 
     def seen(view: "SweepView") -> None:
+        check()
         if local_only:
             patience.look(view)
         rows.look(view)
 
-    ended = follow(client, sweep, out, check=check, seen=seen)
+    ended = follow(client, sweep, out, seen=seen)
     code = verdict(ended, out)
     for name in ended.tables:
         out.print()

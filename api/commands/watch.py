@@ -46,10 +46,9 @@ def follow(
     sweep: int,
     console: Output,
     every: float = POLL_SECONDS,
-    check: Callable[[], None] = lambda: None,
     seen: Callable[["SweepView"], None] = lambda sweep: None,
 ) -> "SweepView":
-    """Show a sweep's progress until it ends; `check` and `seen` are called between reads, and may raise."""
+    """Show a sweep's progress until it ends; `seen` is called with it between reads, and may raise."""
     from api.connection import ApiError, Unreachable
 
     with (_bar if console.is_terminal else _lines)(console) as show:
@@ -60,7 +59,6 @@ def follow(
         handled = {request.id for request in view.requests if request.state != "waiting"}
         while not view.is_over:
             time.sleep(_pause(view, every))
-            check()
             seen(view)
             try:
                 view = client.sweep(sweep)
