@@ -53,7 +53,7 @@ def _run_command(settings: Settings, options: argparse.Namespace) -> int:
     if options.command == "conduct":
         from orchestrator.conduct.conductor import conduct
 
-        return conduct(settings, until_idle=False, wait_for_start=options.wait_for_start)
+        return conduct(settings, until_idle=False)
     if options.command == "run":
         return _run(settings.model_copy(update={"engine": "inline"}), options.spec.read_bytes())
     if options.command == "study":
@@ -71,10 +71,7 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = parser.add_subparsers(dest="command", required=True)
-    conduct = commands.add_parser("conduct", help="run the conductor until SIGTERM")
-    conduct.add_argument(
-        "--wait-for-start", action="store_true", help="import everything, then wait for a line on standard input"
-    )
+    commands.add_parser("conduct", help="run the conductor until SIGTERM")
     commands.add_parser("healthy", help="exit with 0 if the database answers and a conductor holds the lease, else 1")
     commands.add_parser("webhook", help="send a test message to the webhook; exit with 0 if it is accepted, else 1")
     run = commands.add_parser("run", help="train a sweep in this process, where a debugger can follow it")

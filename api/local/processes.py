@@ -114,7 +114,6 @@ class ChildSpec:
     outlived_by: frozenset[str] = frozenset()  # it starts without these, but they end after it
     grace: float = 10.0  # seconds between SIGTERM and SIGKILL
     awaited: bool = True  # the start waits for it; otherwise it begins last, and is restarted for ever
-    loads_first: bool = False  # it starts at once, and continues after loading when it gets a line on its input
 
     @property
     def end_later(self) -> frozenset[str]:
@@ -143,12 +142,11 @@ class Child:
         needs a log that can be written; any other is started without.
         """
         bound = [sys.executable, "-I", "-S", parent_death.__file__, str(os.getpid())]
-        self._close_input()
         end_processes(self._known, 0.0)  # children of a killed process may still run
         with self._output() as log:
             self._process = subprocess.Popen(  # noqa: S603  the command is our own
                 [*bound, *self.spec.command],
-                stdin=subprocess.PIPE if self.spec.loads_first else subprocess.DEVNULL,
+                stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 env={**environment, **self.spec.environment},
@@ -176,19 +174,6 @@ class Child:
         if self.spec.socket is not None:
             self._known.update(tree)
         return sorted({port for process in tree for port in _tcp_ports(process)})
-
-    def go_on(self) -> None:
-        """Let a process that loads first continue, since everything that it needs is ready."""
-        if self._process is not None and self._process.stdin is not None:
-            with suppress(OSError):
-                self._process.stdin.write(b"go on\n")
-                self._process.stdin.flush()
-        self._close_input()
-
-    def _close_input(self) -> None:
-        if self._process is not None and self._process.stdin is not None:
-            with suppress(OSError):  # it did not read everything
-                self._process.stdin.close()
 
     def exit_code(self) -> int | None:
         """The exit code of the process, negative for a signal; None while it runs or before it was started."""
@@ -230,7 +215,6 @@ class Child:
         end_processes(tree.union(stubborn), 0.0 if stubborn or hurry.is_set() else 3.0)
         if self._process is not None:
             self._process.wait()
-            self._close_input()
         self.close()
 
 
@@ -371,20 +355,19 @@ def ray_head(folder: Path, ports: Mapping[str, int], token: str, settings: Setti
 def applications() -> list[ChildSpec]:
     """The API and the conductor.
 
-    The conductor waits for the API, so that one process migrates the database, and loads meanwhile. It ends first,
-    since it writes the last runs to MLflow through the API.
+    The conductor waits for the API, so that one process migrates the database. It ends first, since it writes the last
+    runs to MLflow through the API.
     """
     return [
         ChildSpec("api", (sys.executable, "-m", "api"), health="/healthz"),
         ChildSpec(
             "conductor",
-            (sys.executable, "-m", "orchestrator", "conduct", "--wait-for-start"),
+            (sys.executable, "-m", "orchestrator", "conduct"),
             ready_text="serving the queue",
             after=frozenset({"api"}),
             needs=frozenset({"ray"}),
             outlived_by=frozenset({"mlflow"}),
             grace=20.0,
-            loads_first=True,
         ),
     ]
 

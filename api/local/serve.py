@@ -70,7 +70,7 @@ class _Watched:
     """The state of a child; `at` is when it was started, or when it may be started again."""
 
     child: Child
-    state: Literal["waiting", "loading", "starting", "ready", "ending", "refused"] = "waiting"
+    state: Literal["waiting", "starting", "ready", "ending", "refused"] = "waiting"
     at: float = 0.0
     delay: float = FIRST_DELAY
     was_ready: bool = False
@@ -110,12 +110,10 @@ class Supervision:
         code = each.child.exit_code()
         each.child.log.cut()
         if each.state == "waiting":
-            if time.monotonic() >= each.at and (each.child.spec.loads_first or self._may_go_on(each)):
+            if time.monotonic() >= each.at and self._may_start(each.child.spec):
                 self._start(name, each)
         elif code is not None:
             self._note_exit(name, each, code)
-        elif each.state == "loading":
-            self._let_go_on(each)
         elif each.state == "starting":
             self._check_start(name, each, ready=each.child.is_ready())
         elif each.state == "ending" and time.monotonic() - each.at > each.child.spec.grace:
@@ -184,8 +182,7 @@ class Supervision:
         self._watched[name].child.end(hurry)
         self._report(name, "stopped")
 
-    def _may_go_on(self, each: _Watched) -> bool:
-        spec = each.child.spec
+    def _may_start(self, spec: ChildSpec) -> bool:
         after = [self._watched[name] for name in spec.after if name in self._watched]
         needs = [self._watched[name] for name in spec.needs if name in self._watched]
         if not (all(other.was_ready for other in after) and all(other.state == "ready" for other in needs)):
@@ -195,15 +192,9 @@ class Supervision:
 
     def _start(self, name: str, each: _Watched) -> None:
         each.child.start(self._environment)
-        each.state, each.at, each.wait_reason = "loading", time.monotonic(), ""
+        each.state, each.at, each.wait_reason = "starting", time.monotonic(), ""
         self._report(name, "starting")
         self._started()
-        self._let_go_on(each)
-
-    def _let_go_on(self, each: _Watched) -> None:
-        if self._may_go_on(each):
-            each.child.go_on()
-            each.state = "starting"
 
     def _note_exit(self, name: str, each: _Watched, code: int) -> None:
         requested, lived = each.state == "ending", time.monotonic() - each.at

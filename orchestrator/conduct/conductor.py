@@ -3,7 +3,6 @@
 import importlib
 import logging
 import signal
-import sys
 import time
 from collections.abc import Callable
 from functools import partial
@@ -36,17 +35,12 @@ PATIENCE_SECONDS: Final = 10.0
 """How long the conductor waits for each helper thread when it ends."""
 
 
-def conduct(settings: Settings, *, until_idle: bool, wait_for_start: bool = False) -> int:
-    """Serve the queue until SIGTERM, or until the queue is empty; returns the exit status.
-
-    `wait_for_start`: load everything, then wait for a line on the standard input; 1 if the input ends without one.
-    """
+def conduct(settings: Settings, *, until_idle: bool) -> int:
+    """Serve the queue until SIGTERM, or until the queue is empty; returns the exit status."""
     own_folder(settings.resolved_home)
     begin_tracing("conductor", settings.traces_url)
     catalog = catalogs.LiveCatalog.at(settings.parts, papers.check)
-    engine = _engine(settings)  # an engine's library may take seconds to load
-    if wait_for_start and not sys.stdin.readline():
-        return 1
+    engine = _engine(settings)
     storage.opened(settings.storage).check()
     store = Store.of(settings)
     conductor = Conductor(settings, store, engine, catalog, _tracker(settings))

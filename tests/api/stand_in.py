@@ -24,14 +24,11 @@ OPEN = "import socket, time; s = socket.create_server(('127.0.0.1', 0)); print('
 
 
 def main(name: str, folder: Path, how: str) -> None:
-    """`how`: plain | fails | stubborn (ignores SIGTERM and has a child that does) |
-    loads (waits for a line on its input) | open (on a TCP port) | open below (by its child)."""
+    """`how`: plain | fails | stubborn (ignores SIGTERM and has a child that does) | open (on a TCP port) |
+    open below (by its child)."""
     if how == "fails":
         print("cannot find my configuration")
         sys.exit(3)
-    if how == "loads":
-        (folder / f"{name}.loaded").touch()
-        assert sys.stdin.readline()
     pids = [os.getpid()]
     if how == "stubborn":
         signal.signal(signal.SIGTERM, signal.SIG_IGN)

@@ -193,40 +193,6 @@ def test_a_process_that_becomes_ready_during_a_look_is_searched_for_tcp_ports_al
     assert "TCP port 4242" in reported.of("beside")[1]
 
 
-def test_a_child_that_preloads_starts_at_once_and_continues_on_a_signal(settings: Settings, tmp_path: Path) -> None:
-    told, loaded, itself = Told(), tmp_path / "conductor.loaded", tmp_path / "conductor.json"
-    conductor = stand_in(tmp_path, "conductor", "loads", loads_first=True)
-    late = stand_in(tmp_path, "api", ready_text="which the test writes into its log")
-    went_on = list[bool]()
-
-    def let_go_on() -> None:
-        wait_until(loaded.exists)
-        time.sleep(0.5)  # several looks
-        went_on.append(itself.exists())
-        with (settings.resolved_home / "logs" / "api.log").open("a") as log:
-            log.write(f"{late.ready_text}\n")
-
-    threading.Thread(target=let_go_on).start()
-    with begun(settings, [late, conductor], told):
-        assert went_on == [False]
-        assert itself.exists()
-        loaded.unlink()
-        first = pid_of(tmp_path, "conductor")
-        os.kill(first, signal.SIGKILL)
-        wait_until(lambda: told.of("conductor").count("ready") == 2)  # the next end is reported too
-        assert loaded.exists()
-        assert pid_of(tmp_path, "conductor") != first
-
-
-def test_a_conductor_that_nobody_tells_touches_nothing(tmp_path: Path) -> None:
-    own = {**os.environ, "METRICSWEEP_HOME": str(tmp_path / "home"), "METRICSWEEP_ENGINE": "inline"}
-    command = [sys.executable, "-m", "orchestrator", "conduct", "--wait-for-start"]
-    quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    done = subprocess.run(command, env=own, timeout=120, check=False, **quiet)
-    assert done.returncode == 1
-    assert not list((tmp_path / "home").iterdir())
-
-
 def test_children_get_the_addresses_of_other_processes(
     settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
