@@ -12,7 +12,7 @@ import torch
 from PIL import Image
 
 from tests.workers.inputs import random_batch
-from tests.workers.recipes import batches, begun, numbers, place, recipe, retrieval, run
+from tests.workers.recipes import DIGITS, batches, begun, numbers, place, problems, recipe, retrieval, run
 from tests.workers.test_checkpoint import cut_and_resumed, stopping_after
 from workers import geometry
 from workers.contract import Stopped
@@ -223,9 +223,9 @@ def test_stages_count_as_the_recipe_does(tmp_path: Path) -> None:
     held = read(tmp_path / "heat_map_stages.npz")
     epoch = Session(what, place(tmp_path), CPU).length.epoch
     assert (held["at"].tolist(), held["step"].tolist()) == ([0, 1, 2], [0, epoch, 2 * epoch])
-    late = recipe(figures=[{"name": "heat_map_stages", "at": [3]}], iterations=None, epochs=2)
-    with pytest.raises(ValueError, match="'heat_map_stages' looks at 3, but the training ends at 2"):
-        run(late, tmp_path / "late")
+    late = {"figures": [{"name": "heat_map_stages", "at": [3]}], "iterations": None, "epochs": 2, "evaluate_every": 1}
+    message = "'heat_map_stages' looks at 3, but the training ends at 2"
+    assert problems({**DIGITS, **late}) == {"figures.0.at": message}
 
 
 def test_feature_maps_are_the_most_active_channels_of_what_the_network_sees(tmp_path: Path) -> None:

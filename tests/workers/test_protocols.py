@@ -160,7 +160,7 @@ def test_each_start_ends_where_comparing_all_with_all_ends() -> None:
     points, _ = groups(classes=15, each=30, width=6)
     centred = points - points.mean(dim=0)
     start = centred[clustering._first_centres(centred, 15, 1, torch.Generator().manual_seed(3))[0]]
-    clusters, found = clustering._Descent(centred, start).run(0.0)
+    clusters, found = clustering._descended(centred, start, 0.0)
     theirs = KMeans(15, init=start.numpy(), n_init=1, max_iter=300, tol=0, algorithm="lloyd").fit(centred)
     assert torch.equal(clusters.int(), torch.from_numpy(theirs.labels_).int())
     assert found == pytest.approx(theirs.inertia_, rel=1e-5)

@@ -31,7 +31,7 @@ def k_means(points: Tensor, count: int, seed: int, starts: int = STARTS) -> Tens
     least = _TOLERANCE * variance
     best: tuple[float, Tensor] | None = None
     for start in _first_centres(centred, count, starts, torch.Generator().manual_seed(seed)):
-        clusters, inertia = _Descent(centred, centred[start]).run(least)
+        clusters, inertia = _descended(centred, centred[start], least)
         if best is None or inertia < best[0] * _TIGHTER:
             best = inertia, clusters
     assert best is not None
@@ -85,112 +85,62 @@ def _distances(points: Tensor, squares: Tensor, of: Tensor) -> Tensor:
     return found.add_(squares[of][:, None]).clamp_(min=0)
 
 
-class _Descent:
-    """Lloyd's algorithm with little memory.
+def _descended(points: Tensor, centres: Tensor, least: float) -> tuple[Tensor, float]:
+    """Lloyd's algorithm from the first `centres` [k, d]: the cluster of each point [n], and their inertia.
 
-    Most centres soon stop moving, so an iteration compares only what may have changed. If the distance to a point's own
-    centre has not grown, no unmoved centre is nearer: the point is compared with the moved centres only, and all other
-    points with every centre. The result is the same as comparing all with all.
+    The inertia is the sum of the squared distances from the centres. It ends when no cluster changes, or when the
+    centres move by at most `least` (squared).
     """
+    squares, centres = points.square().sum(dim=1), centres.clone()
+    near, clusters = _nearest(points, centres)
+    for _ in range(_ITERATIONS):
+        filled = _filled(clusters, squares + near, squares, len(centres))
+        sizes = filled.bincount(minlength=len(centres))
+        known = (sizes > 0).nonzero()[:, 0]
+        means = (_sums(points, filled, len(centres))[known] / sizes[known, None]).to(centres)
+        shift = float((means - centres[known]).square().sum())
+        centres[known] = means
+        near, clusters = _nearest(points, centres)
+        if shift <= least or torch.equal(clusters, filled):
+            break
+    return clusters, float((squares + near).clamp_(min=0).sum(dtype=torch.float64))
 
-    def __init__(self, points: Tensor, centres: Tensor) -> None:
-        self._points, self._centres = points, centres.clone()
-        self._squares = points.square().sum(dim=1)
-        self._sums = torch.zeros_like(centres, dtype=torch.float64)
-        self._sizes = torch.zeros(len(centres), dtype=torch.int64, device=points.device)
-        self._every = torch.arange(len(centres), device=points.device)
-        # `near`: ||centre||^2 - 2 <point, centre>, the squared distance of each point less its own square.
-        self._near, self._clusters, _ = self._nearest(self._every)
-        self._count(self._every_point(), self._clusters, 1)
 
-    def run(self, least: float) -> tuple[Tensor, float]:
-        """The clusters [n] and their inertia: the sum of the squared distances from their centres."""
-        changed = self._every
-        for _ in range(_ITERATIONS):
-            changed = torch.cat([changed, self._fill()]).unique()  # type: ignore[no-untyped-call]
-            shift = self._follow(changed)
-            changed = self._assign(changed)
-            if not len(changed) or shift <= least:
-                break
-        return self._clusters, float((self._squares + self._near).clamp_(min=0).sum(dtype=torch.float64))
+def _nearest(points: Tensor, centres: Tensor) -> tuple[Tensor, Tensor]:
+    """The squared distance of each point from its nearest centre, less the point's own square, and which centre it is.
 
-    def _every_point(self) -> Tensor:
-        return torch.arange(len(self._points), device=self._points.device)
+    Computed for some points at a time, so that it needs little memory.
+    """
+    squares = centres.square().sum(dim=1, keepdim=True)
+    chunks = torch.split(points, max(1, _HELD // len(centres)))
+    parts = [torch.addmm(squares, centres, chunk.T, alpha=-2).min(dim=0) for chunk in chunks]
+    return torch.cat([part.values for part in parts]), torch.cat([part.indices for part in parts])
 
-    def _nearest(
-        self, among: Tensor, own: Tensor | None = None, points: Tensor | None = None
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """The nearest of the centres `among` for each of `points` (indices; None means all), and how near it is.
 
-        Also how near the `own` centre is, given by its place in `among`, or -1; then this has no meaning.
-        """
-        centres = self._centres[among]
-        squares = centres.square().sum(dim=1, keepdim=True)
-        columns = max(1, _HELD // len(among))
-        parts: list[tuple[Tensor, Tensor, Tensor]] = []
-        for some in torch.split(self._every_point() if points is None else points, columns):
-            chunk = self._points if len(some) == len(self._points) else self._points.index_select(0, some)
-            products = torch.addmm(squares, centres, chunk.T, alpha=-2)
-            near, place = products.min(dim=0)
-            theirs = near if own is None else products.gather(0, own.index_select(0, some).clamp_(min=0)[None])[0]
-            parts.append((near, among[place], theirs))
-        near, clusters, theirs = (torch.cat(column) for column in zip(*parts, strict=True))
-        return near, clusters, theirs
+def _sums(points: Tensor, clusters: Tensor, count: int) -> Tensor:
+    """The sum of the points of each cluster, float64 [count, d]."""
+    sums = torch.zeros(count, points.shape[1], dtype=torch.float64, device=points.device)
+    rows = max(1, _HELD // (2 * points.shape[1]))
+    for some, into in zip(torch.split(points, rows), torch.split(clusters, rows), strict=True):
+        sums.index_add_(0, into, some.double())
+    return sums
 
-    def _assign(self, changed: Tensor) -> Tensor:
-        """Assign points to their nearest centres after the centres `changed` moved; returns the changed clusters."""
-        places = torch.full_like(self._sizes, -1)
-        places[changed] = torch.arange(len(changed), device=changed.device)
-        own = places[self._clusters]
-        near, clusters, own_near = self._nearest(changed, own)
-        stays = (own < 0) & (near >= self._near)
-        near, clusters = self._near.where(stays, near), self._clusters.where(stays, clusters)
-        if len(changed) < len(self._centres):
-            unsure = ((own >= 0) & (own_near > self._near)).nonzero()[:, 0]
-            if len(unsure):
-                near[unsure], clusters[unsure], _ = self._nearest(self._every, points=unsure)
-        self._near = near
-        moved = (clusters != self._clusters).nonzero()[:, 0]
-        return self._transfer(moved, clusters[moved])
 
-    def _transfer(self, points: Tensor, to: Tensor) -> Tensor:
-        """Move points to other clusters; returns the clusters that change."""
-        left = self._clusters[points]
-        self._count(points, left, -1)
-        self._count(points, to, 1)
-        self._clusters = self._clusters.index_copy(0, points, to)
-        changed: Tensor = torch.unique(torch.cat([left, to]))
-        return changed
+def _filled(clusters: Tensor, far: Tensor, squares: Tensor, count: int) -> Tensor:
+    """Gives each empty cluster one of the points that are `far` from their centres; returns the new clusters.
 
-    def _count(self, points: Tensor, clusters: Tensor, sign: int) -> None:
-        """Add points to the sums and sizes of clusters, or subtract them; in float64, so that no remainder stays."""
-        rows = max(1, _HELD // (2 * self._points.shape[1]))
-        for some, into in zip(torch.split(points, rows), torch.split(clusters, rows), strict=True):
-            self._sums.index_add_(0, into, self._points.index_select(0, some).double(), alpha=sign)
-            self._sizes.index_add_(0, into, torch.full_like(into, sign))
-
-    def _follow(self, changed: Tensor) -> float:
-        """Move the centres of the clusters `changed` to the means of their points; returns their squared moves."""
-        filled = changed[self._sizes[changed] > 0]
-        means = (self._sums[filled] / self._sizes[filled, None]).to(self._centres)
-        shift = float((means - self._centres[filled]).square().sum())
-        self._centres[filled] = means
-        return shift
-
-    def _fill(self) -> Tensor:
-        """Give each empty cluster one of the points farthest from their centres; returns the clusters that change.
-
-        This is scikit-learn's rule, but points stay if they are alone in their cluster, or on its centre.
-        """
-        empty = (self._sizes == 0).nonzero()[:, 0]
-        if not len(empty):
-            return empty
-        far = self._squares + self._near
-        least = _ROUNDING * torch.finfo(far.dtype).eps * self._squares.max()
-        most, points = far.topk(len(empty))
-        changed = [empty[:0]]
-        for at in (most > least).nonzero()[:, 0].tolist():
-            point, cluster = points[at : at + 1], empty[at : at + 1]
-            if int(self._sizes[self._clusters[point]]) > 1:
-                changed.append(self._transfer(point, cluster))
-        return torch.cat(changed)
+    This is scikit-learn's rule, but points stay if they are alone in their cluster, or on its centre.
+    """
+    sizes = clusters.bincount(minlength=count)
+    empty = (sizes == 0).nonzero()[:, 0]
+    if not len(empty):
+        return clusters
+    least = _ROUNDING * torch.finfo(far.dtype).eps * squares.max()
+    most, points = far.topk(len(empty))
+    clusters = clusters.clone()
+    for at in (most > least).nonzero()[:, 0].tolist():
+        point, cluster = points[at], empty[at]
+        if int(sizes[clusters[point]]) > 1:
+            sizes[clusters[point]] -= 1
+            clusters[point] = cluster
+    return clusters

@@ -49,26 +49,29 @@ class Looks:
 
 
 class Trace(Looks):
-    """A figure that records the same training images after several iterations, in evaluation mode.
+    """A figure that records the same training images every so many iterations, in evaluation mode.
 
     `index` [n], on the CPU, are the images, drawn by the figure's seed and in the order of the data set.
     """
 
-    def __init__(self, index: Tensor) -> None:
+    def __init__(self, index: Tensor, every: int = 1) -> None:
         super().__init__()
-        self.index = index
+        self.index, self._every = index, every
 
     def due(self, step: int) -> bool:
         """Whether the figure records after `step` iterations; 0 is before the first."""
-        raise NotImplementedError
+        return step % self._every == 0
 
     def note(self, step: int, embeddings: Tensor) -> None:
         """Record the raw embeddings [n, d] of the images after `step` iterations."""
         raise NotImplementedError
 
     def arrays(self, labels: Tensor) -> Arrays:
-        """The arrays of the figure's data file; `labels` are those of all training images."""
-        raise NotImplementedError
+        """The arrays of the figure's data file; `labels` are those of all training images.
+
+        For w looks after iteration `step` [w], at n images `index` with `label` [n].
+        """
+        return {"step": self.step, "index": self.index.numpy(), "label": labels.cpu()[self.index].numpy()}
 
 
 def asked(figures: AskedFigures, labels: Tensor, vectors: ClassVectors) -> dict[str, Trace]:
@@ -79,10 +82,8 @@ def asked(figures: AskedFigures, labels: Tensor, vectors: ClassVectors) -> dict[
     traces: dict[str, Trace] = {}
     total, unit = figures.total, figures.unit
     for figure in figures.figures:
-        if isinstance(figure, options.Followed | options.Staged):
-            trouble = figure.trouble(total if isinstance(figure, options.Followed) else total // unit)
-            if trouble:
-                raise ValueError(f"figures: {figure.name!r} {trouble}")
+        if isinstance(figure, options.Followed) and (trouble := figure.trouble(total)):
+            raise ValueError(f"figures: {figure.name!r} {trouble}")
         if isinstance(figure, options.DirectionVariation):
             traces[figure.name] = DirectionTrace(figure, len(labels))
         elif isinstance(figure, options.NormTraces):
@@ -100,12 +101,9 @@ class DirectionTrace(Trace):
     """The angle by which the direction f^ of each image turns between two looks (SEC figure 7)."""
 
     def __init__(self, figure: options.DirectionVariation, count: int) -> None:
-        super().__init__(some(torch.arange(count), figure.images, figure.seed))
-        self._every, self._bins = figure.every, figure.bins
+        super().__init__(some(torch.arange(count), figure.images, figure.seed), figure.every)
+        self._bins = figure.bins
         self._before: Tensor | None = None  # the directions at the last look
-
-    def due(self, step: int) -> bool:
-        return step % self._every == 0
 
     def note(self, step: int, embeddings: Tensor) -> None:
         before, self._before = self._before, geometry.unit(embeddings.detach()).cpu()
@@ -113,7 +111,7 @@ class DirectionTrace(Trace):
             self._add(step, torch.stack([*direction_variation(before, self._before)]))
 
     def arrays(self, labels: Tensor) -> Arrays:
-        """For w windows, each up to iteration `step` [w], and n images `index` with `label` [n].
+        """The angles by which n images turn in w windows, each up to iteration `step` [w].
 
         `angle` and `one_minus_cos` [w, n], the angle's mean and population variance in each window (`window_mean`,
         `window_var` [w]), the histogram of all angles (`edges`, `counts`), and the mean and variance of both over all
@@ -124,8 +122,7 @@ class DirectionTrace(Trace):
         whole = Variation(angle.flatten(), cosine.flatten()).summary() if self._seen else {}
         turned = angle.numpy()
         counts, edges = np.histogram(turned, bins=self._bins)
-        return {
-            "step": self.step, "index": self.index.numpy(), "label": labels.cpu()[self.index].numpy(),
+        return super().arrays(labels) | {
             "angle": turned, "one_minus_cos": cosine.numpy(), "window_mean": turned.mean(axis=1),
             "window_var": turned.var(axis=1), "edges": edges, "counts": counts,
             **{name: np.array(value) for name, value in whole.items()},
@@ -143,29 +140,23 @@ class NormTrace(Trace):
     """||f|| of each image over the iterations (rebuttal figure 1)."""
 
     def __init__(self, figure: options.NormTraces, count: int, total: int) -> None:
-        super().__init__(some(torch.arange(count), figure.images, figure.seed))
-        self._every = figure.interval(total)
-
-    def due(self, step: int) -> bool:
-        return step % self._every == 0
+        super().__init__(some(torch.arange(count), figure.images, figure.seed), figure.interval(total))
 
     def note(self, step: int, embeddings: Tensor) -> None:
         self._add(step, geometry.norms(embeddings.detach()).cpu())
 
     def arrays(self, labels: Tensor) -> Arrays:
-        """`norm` [w, n] at the iterations `step` [w], of n images `index` with `label` [n]."""
-        return {
-            "step": self.step, "index": self.index.numpy(), "label": labels.cpu()[self.index].numpy(),
-            "norm": torch.stack(self._seen).numpy(),
-        }  # fmt: skip
+        """The norms of n images, `norm` [w, n]."""
+        return super().arrays(labels) | {"norm": torch.stack(self._seen).numpy()}
 
 
 class GradientTrace(Trace):
     """||f|| and ||dL/df|| of the images of a batch while it trains, L without its regularizer (SEC equation 6)."""
 
     def __init__(self, figure: options.Gradients, total: int) -> None:
-        super().__init__(torch.empty(0, dtype=torch.int64))  # follows no image: each batch has its own
-        self._every, self._images = figure.interval(total), figure.images
+        # It follows no image: each batch has its own.
+        super().__init__(torch.empty(0, dtype=torch.int64), figure.interval(total))
+        self._images = figure.images
 
     def due(self, step: int) -> bool:
         return False
@@ -209,15 +200,13 @@ class StageTrace(Trace):
         return torch.arange(count)
 
     def arrays(self, labels: Tensor) -> Arrays:
-        """What `stage` gives, stacked, for the reached stages `at` [w] after iterations `step` [w].
+        """What `stage` gives, stacked, for the reached stages `at` [w].
 
-        Also the images `index` with `label` [n], and `proxy_label` [m], the class of each class vector.
+        Also `proxy_label` [m], the class of each class vector.
         """
-        at = [self._stages[step] for step in self._steps]
-        arrays: Arrays = {"step": self.step, "at": np.array(at, dtype=np.int64)}
+        arrays = super().arrays(labels) | {"at": np.array([self._stages[step] for step in self._steps], np.int64)}
         for name in self._seen[0] if self._seen else ():
             arrays[name] = torch.stack([seen[name] for seen in self._seen]).numpy()
-        arrays |= {"index": self.index.numpy(), "label": labels.cpu()[self.index].numpy()}
         vectors = self._vectors()
         if vectors is not None:
             shown = self.shown_classes(len(vectors))

@@ -179,19 +179,13 @@ class Session:
         return origin
 
     def _selection(self, parts: Path | None) -> int:
-        """+1 if a higher value of the metric is better, or -1; raises ValueError if it cannot select."""
+        """+1 if a higher value of the metric is better, or -1; raises ValueError if it is too expensive to select."""
         select = self.recipe.select
-        if select.split == "validation" and "validation" not in self.splits:
-            raise ValueError("select.split is 'validation', but the recipe holds nothing out for it")
-        better = registry.find("metric", parse_metric(select.metric)[0], parts).better
-        if better == "none":
-            raise ValueError(f"select.metric {select.metric!r} cannot choose: neither higher nor lower is better")
         if any(select.metric in self.task.late(split) for split in select.watched):
             raise ValueError(
                 f"select.metric {select.metric!r} is expensive for so many images, and computed at the end only"
             )
-        if select.split != "last" and select.metric in self.ended:
-            raise ValueError(f"select.metric {select.metric!r} is measured at the end only; select by 'last'")
+        better = registry.find("metric", parse_metric(select.metric)[0], parts).better
         return 1 if better == "higher" else -1
 
     def _players(self, parts: Path | None) -> dict[str, Optimization]:
