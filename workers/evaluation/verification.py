@@ -34,7 +34,9 @@ def identified(
     """
     searches = _MateSearches.of(probes, identity)
     galleries = {size: _Gallery(searches) for size in among}
-    members = _members(among)
+    past = max((int(numbers.max()) + 1 for numbers in among.values() if len(numbers)), default=0)
+    everyone = torch.zeros(past, dtype=torch.bool)
+    members = {size: everyone.index_fill(0, numbers, True) for size, numbers in among.items()}
     for numbers, embeddings in distractors:
         for places in torch.split(torch.arange(len(numbers)), max(1, CHUNK // max(1, len(probes)))):
             cosine = probes @ embeddings[places.to(embeddings.device)].T
@@ -117,12 +119,6 @@ class _Gallery:
     def first(self) -> Tensor:
         """The probability of each search to have the mate first."""
         return torch.where(self._lost, 0.0, 1 / (1 + self._tied.double()))
-
-
-def _members(among: Mapping[int, Tensor]) -> Mapping[int, Tensor]:
-    """Whether each number is in each list, bool [largest number + 1]."""
-    past = max((int(numbers.max()) + 1 for numbers in among.values() if len(numbers)), default=0)
-    return {size: torch.zeros(past, dtype=torch.bool).index_fill_(0, numbers, True) for size, numbers in among.items()}
 
 
 def checked(drawn: PairSet, images: int) -> PairSet:

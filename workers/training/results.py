@@ -2,7 +2,7 @@
 
 import platform
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache, partial
 from importlib.metadata import PackageNotFoundError, version
 from operator import methodcaller
@@ -38,7 +38,7 @@ def drawn(session: Session, figures: Sequence[Figure] | None = None) -> dict[str
             sheet = partial(contact_sheet, arrays, partial(_pixels, images))
             if isinstance(figure, FeatureMaps):
                 sheet = partial(feature_map_sheet, arrays)
-            files[f"{figure.file}.png"] = sheet(_names(images), figure.side)
+            files[f"{figure.file}.png"] = sheet(partial(_class_name, images), figure.side)
     return files
 
 
@@ -57,14 +57,10 @@ def _pixels(images: Images, index: int) -> NDArray[np.uint8]:
     return found[:, :, 0] if found.shape[2] == 1 else found
 
 
-def _names(images: Images) -> Callable[[int], str]:
-    """Gives the name of an image's class by the index of the image."""
-
-    def name(index: int) -> str:
-        label = int(images.labels[index])
-        return f"class {label}" if images.names is None else images.names[label]
-
-    return name
+def _class_name(images: Images, index: int) -> str:
+    """The name of an image's class."""
+    label = int(images.labels[index])
+    return f"class {label}" if images.names is None else images.names[label]
 
 
 PACKAGES: Final = ("metricsweep", "torch", "numpy", "scikit-learn", "faiss-cpu", "pytorch-metric-learning")
