@@ -1,7 +1,7 @@
 """The database: its engine and transactions, cursors, and which rows a caller may see."""
 
 import base64
-import binascii
+import json
 import sqlite3
 import threading
 import time
@@ -19,6 +19,8 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from orchestrator.record.schema import candidate, cell, lease, request, sweep, trial
 from orchestrator.views.accounts import Caller, caller
 from orchestrator.views.errors import ConflictError, FencedError, NotFoundError, UnavailableError
+
+Item = TypeVar("Item")
 
 DELETE: Final = "delete"
 """The kind of request that deletes a sweep."""
@@ -71,20 +73,23 @@ def by_request(row: sa.Row[Any]) -> str:
     return f", as {row.actor} asked (request {row.id})" if row.actor else f" (request {row.id})"
 
 
-def encode(last: int) -> str:
-    """The cursor of the next page of a list, whose last row so far has the number `last`."""
-    return base64.urlsafe_b64encode(str(last).encode()).decode().rstrip("=")
+def encode(last: Any) -> str:
+    """The cursor of the next page of a list, from JSON that identifies the last row so far."""
+    return base64.urlsafe_b64encode(json.dumps(last, ensure_ascii=False).encode()).decode().rstrip("=")
 
 
-def decode(cursor: str) -> int:
-    """The number of the last row before a page cursor; raises NotFoundError for an invalid cursor."""
+def decode(cursor: str, check: Callable[[Any], Item]) -> Item:
+    """The JSON of a page cursor, converted by `check`; raises NotFoundError if that raises ValueError or TypeError."""
     try:
-        last = int(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode("ascii"))
-        if not 0 <= last < 2**63:
-            raise ValueError("no row has this number")
-        return last
-    except (binascii.Error, ValueError) as error:
+        return check(json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))))
+    except (ValueError, TypeError, RecursionError) as error:
         raise NotFoundError(f"no page at cursor {cursor!r}: pass `next_cursor` of the page before") from error
+
+
+def _number(last: Any) -> int:
+    if not isinstance(last, int) or not 0 <= last < 2**63:
+        raise ValueError("no row has this number")
+    return last
 
 
 def page_after(
@@ -97,7 +102,8 @@ def page_after(
     query = query.order_by(by.desc() if newest else by).limit(limit + 1)
     if cursor is None:
         return query
-    return query.where(by < decode(cursor) if newest else by > decode(cursor))
+    last = decode(cursor, _number)
+    return query.where(by < last if newest else by > last)
 
 
 def next_cursor(rows: Sequence[sa.Row[Any]], limit: int, by: str = "id") -> str | None:
@@ -231,8 +237,6 @@ CONDUCTOR = "conductor"
 _BUSY_MILLISECONDS = 30_000
 _FENCE = sa.select(lease.c.fence).where(lease.c.name == CONDUCTOR)
 _FENCE_LOCKED = _FENCE.with_for_update()
-
-Item = TypeVar("Item")
 
 
 def _sqlite_connected(connection: Any, record: Any) -> None:

@@ -179,6 +179,11 @@ def sweeps_of(where: Filter) -> set[int] | None:
     return None
 
 
+def fixed(name: str) -> str:
+    """The name in SQL of a column that every trial has."""
+    return {"trial": "id", "sweep": "sweep_id"}.get(name, name)
+
+
 class FilterCompiler:
     """Compiles filters to SQL conditions on rows of trials or candidates, with the columns of `ListedRows`."""
 
@@ -212,7 +217,7 @@ class FilterCompiler:
             (one.name == "trial" and not self._of_trials, self._has_trial),
             (one.name in _MOMENTS, self._moment),
             (column.role == "searched" or (one.name == "sweep" and one.operator == "~"), self._searched),
-            (column.role == "fixed", lambda part, value: self._number(self._rows.c[_fixed(part.name)], part, value)),
+            (column.role == "fixed", lambda part, value: self._number(self._rows.c[fixed(part.name)], part, value)),
         ]
         compare = next((kind for holds, kind in kinds if holds), lambda part, value: self._column(part, value, number))
         return sa.or_(sa.false(), *(compare(one, value) for value in one.values))
@@ -243,10 +248,10 @@ class FilterCompiler:
     def _moment(self, one: Condition, value: str) -> Sql:
         self._only(one, "=", "<", "<=", ">", ">=")
         column = self._rows.c[one.name]
-        low, _, high = value.partition("..")
-        if ".." in value and one.operator == "=":
-            bounds = [column >= _span(one, low)[0]] if low else []
-            return sa.and_(*bounds, *([column < _span(one, high)[1]] if high else []), sa.true())
+        low, dots, high = value.partition("..")
+        if dots and one.operator == "=":
+            after = column >= _span(one, low)[0] if low else sa.true()
+            return sa.and_(after, column < _span(one, high)[1] if high else sa.true())
         begin, end = _span(one, value)
         return {
             "=": sa.and_(column >= begin, column < end), "<": column < begin, "<=": column < end,
@@ -314,24 +319,23 @@ class FilterCompiler:
         self._only(one, "=", "<", "<=", ">", ">=")
         low, dots, high = value.partition("..")
         if dots and one.operator == "=" and (low or high):
-            bounds = [column >= _read(one, low)] if low else []
-            return sa.and_(*bounds, *([column <= _read(one, high)] if high else []), sa.true())
+            above = column >= _read(one, low) if low else sa.true()
+            return sa.and_(above, column <= _read(one, high) if high else sa.true())
         read = _read(one, value)
         return {
             "=": column == read, "<": column < read, "<=": column <= read, ">": column > read, ">=": column >= read,
         }[one.operator]  # fmt: skip
 
-    def _same(self, column: sa.ColumnElement[Any], text: str) -> Sql:
-        # SQLite's LIKE ignores the case of ASCII letters, and is faster than lower().
-        if self._sqlite:
-            return column.like(_escaped(text), escape="/")
-        return sa.func.lower(_folded(column, text)) == text.lower()
+    def _same(self, column: sa.ColumnElement[Any], text: str, around: str = "") -> Sql:
+        """The condition that a column has a text, or contains it if `around` is `%`, without regard to case."""
+        pattern = around + re.sub(r"([/%_])", r"/\1", text) + around
+        if self._sqlite:  # whose LIKE ignores the case of ASCII letters, and is faster than lower()
+            return column.like(pattern, escape="/")
+        # Collation C is much faster for ASCII.
+        return (sa.collate(column, "C") if text.isascii() else column).ilike(pattern, escape="/")
 
     def _contains(self, column: sa.ColumnElement[Any], text: str) -> Sql:
-        pattern = f"%{_escaped(text)}%"
-        if self._sqlite:
-            return column.like(pattern, escape="/")
-        return _folded(column, text).ilike(pattern, escape="/")
+        return self._same(column, text, "%")
 
     def _only(self, one: Condition, *operators: str) -> None:
         if one.operator not in operators:
@@ -342,19 +346,6 @@ class FilterCompiler:
 def _negated(condition: Sql) -> Sql:
     # Also true for rows that lack the column.
     return sa.not_(sa.func.coalesce(condition, sa.false()))
-
-
-def _folded(column: sa.ColumnElement[Any], text: str) -> sa.ColumnElement[Any]:
-    """The column for a comparison without case on Postgres, where collation C is much faster for ASCII."""
-    return sa.collate(column, "C") if text.isascii() else column
-
-
-def _fixed(name: str) -> str:
-    return {"trial": "id", "sweep": "sweep_id"}.get(name, name)
-
-
-def _escaped(text: str) -> str:
-    return re.sub(r"([/%_])", r"/\1", text)
 
 
 def _plain(text: str) -> float | None:

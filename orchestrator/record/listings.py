@@ -1,14 +1,12 @@
 """Lists trials and candidates of any sweeps, with plots; reads and writes notes and tags."""
 
-import base64
-import binascii
-import json
 import math
 import statistics
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Final
 
 import sqlalchemy as sa
@@ -16,8 +14,8 @@ import sqlalchemy as sa
 from orchestrator.record import changes, schema
 from orchestrator.record.accounts import audit_event, require_steered
 from orchestrator.record.columns import UtcTime
-from orchestrator.record.database import Access, require_lasting, require_sweep, upsert, with_labels
-from orchestrator.record.filters import FilterCompiler, Resolved, TrialColumns, sweeps_of
+from orchestrator.record.database import Access, decode, encode, require_lasting, require_sweep, upsert, with_labels
+from orchestrator.record.filters import FilterCompiler, Resolved, TrialColumns, fixed, sweeps_of
 from orchestrator.record.schema import cell, note, tag, trial
 from orchestrator.record.trials import of_whole
 from orchestrator.views.accounts import caller
@@ -104,11 +102,9 @@ class ListingReader(Access):
             listed = _listed(connection, wanted)
             by = listed.sorting(name)
             query = sa.select(listed.rows.c.id, by.label("by")).where(listed.condition)
-            # Expensive rows are computed once, to be counted and sorted: candidates, and filtered trials on Postgres.
-            # SQLite filters twice faster than it stores them; without a filter, both databases count by an index.
-            filtered = any(True for _ in conditions(wanted.where))
-            expensive = wanted.kind == "candidates" or (connection.dialect.name != "sqlite" and filtered)
-            matching = query.cte("matching") if count and expensive else query.subquery("matching")
+            # Candidates are computed once, to be counted and sorted.
+            once = count and wanted.kind == "candidates"
+            matching = query.cte("matching") if once else query.subquery("matching")
             by, number = matching.c.by, matching.c.id
             way = by.desc() if down else by
             # Numbers are unique, so that an index gives the newest page. Any other column has nulls last.
@@ -118,14 +114,17 @@ class ListingReader(Access):
             if cursor is not None:
                 ordered = ordered.where(_after(cursor, by, number, down=down, unique=unique))
             counting = sa.select(sa.func.count()).select_from(matching)
-            if count and expensive:
+            if once:
                 ordered = ordered.add_columns(counting.scalar_subquery().label("total"))
             numbered = connection.execute(ordered).all()
             total = None
             if count:
-                total = int(numbered[0].total if expensive and numbered else connection.execute(counting).scalar_one())
+                total = int(numbered[0].total if once and numbered else connection.execute(counting).scalar_one())
             rows = _Filled(connection, wanted, metrics, listed.columns).rows([row.id for row in numbered[:limit]])
-        following = encode(numbered[limit - 1].by, numbered[limit - 1].id) if len(numbered) > limit else None
+        following = None
+        if len(numbered) > limit:
+            last = numbered[limit - 1]
+            following = encode([last.by.isoformat() if isinstance(last.by, datetime) else last.by, last.id])
         return Listing(items=rows, next_cursor=following, total=total, metrics=list(metrics))
 
     def groups(self, wanted: RowQuery, by: str, metrics: Sequence[str]) -> list[RowGroup]:
@@ -213,7 +212,7 @@ class ListedRows:
         """SQL for the number of a row in a column."""
         column, at = self._known[name]
         if name in ("score", "seconds", "trial", "sweep", "cell", "candidate", "repeat"):
-            return self.rows.c[{"trial": "id", "sweep": "sweep_id"}.get(name, name)]
+            return self.rows.c[fixed(name)]
         return self.rows.c[f"number_of_{at}"] if column.numbers else None
 
     def label(self, name: str) -> sa.ColumnElement[Any] | None:
@@ -227,7 +226,7 @@ class ListedRows:
         """SQL for the values of a column to sort by; raises InvalidFilterError if it cannot be sorted by."""
         column, _ = self._known[name]
         if column.role == "fixed" and name in SORTED:
-            return self.rows.c[{"trial": "id", "sweep": "sweep_id"}.get(name, name)]
+            return self.rows.c[fixed(name)]
         number, label = self.number(name), self.label(name)
         if column.role not in ("fixed", "searched") and number is not None:
             return number
@@ -288,7 +287,7 @@ def _after(
     cursor: str, by: sa.ColumnElement[Any], number: sa.ColumnElement[int], *, down: bool, unique: bool
 ) -> sa.ColumnElement[bool]:
     """The condition for the rows after a cursor."""
-    value, last = _decode(cursor, by)
+    value, last = decode(cursor, partial(_sorted_by, by))
     if value is None:
         return sa.and_(by.is_(None), number > last)
     beyond: sa.ColumnElement[bool] = by < value if down else by > value
@@ -297,23 +296,20 @@ def _after(
     return sa.or_(beyond, sa.and_(by == value, number > last), by.is_(None))
 
 
-def _decode(cursor: str, by: sa.ColumnElement[Any]) -> tuple[Any, int]:
-    """The sort value and number of the last row of the page before; raises NotFoundError for an invalid cursor."""
-    try:
-        value, last = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
-        if value is not None:
-            numeric = isinstance(by.type, sa.Integer | sa.Float)
-            if isinstance(by.type, UtcTime):
-                value = datetime.fromisoformat(value)
-                if value.tzinfo is None:
-                    raise ValueError("a moment has a zone")
-            elif not isinstance(value, (int, float) if numeric else str) or isinstance(value, bool):
-                raise ValueError("another column's")
-        if not isinstance(last, int) or not 0 <= last < 2**31 or (isinstance(value, int) and abs(value) >= 2**53):
-            raise ValueError("no row has this number")
-        return value, last
-    except (binascii.Error, ValueError, TypeError, AttributeError, RecursionError) as error:
-        raise NotFoundError(f"no page at cursor {cursor!r}: pass `next_cursor` of the page before") from error
+def _sorted_by(by: sa.ColumnElement[Any], cursor: Any) -> tuple[Any, int]:
+    """The sort value and number of the last row of the page before; raises ValueError or TypeError."""
+    value, last = cursor
+    if value is not None:
+        numeric = isinstance(by.type, sa.Integer | sa.Float)
+        if isinstance(by.type, UtcTime):
+            value = datetime.fromisoformat(value)
+            if value.tzinfo is None:
+                raise ValueError("a moment has a zone")
+        elif not isinstance(value, (int, float) if numeric else str) or isinstance(value, bool):
+            raise ValueError("another column's")
+    if not isinstance(last, int) or not 0 <= last < 2**31 or (isinstance(value, int) and abs(value) >= 2**53):
+        raise ValueError("no row has this number")
+    return value, last
 
 
 class _Filled:
@@ -404,13 +400,6 @@ def _places(row: sa.Row[Any]) -> list[_Place]:
     """The places of a trial's tags: itself, its cell and its sweep."""
     sweep = row.sweep_id
     return [("trial", sweep, row.id), ("cell", sweep, row.cell), ("sweep", sweep, sweep)]
-
-
-def encode(value: Any, last: int) -> str:
-    """The cursor of the next page, from the sort value and the number of the last row."""
-    kept = value.isoformat() if isinstance(value, datetime) else value
-    written = json.dumps([kept, last], ensure_ascii=False)
-    return base64.urlsafe_b64encode(written.encode()).decode().rstrip("=")
 
 
 class PlotReader(Access):

@@ -13,7 +13,7 @@ from orchestrator.record.columns import shortened
 from orchestrator.record.database import FencedAccess
 from orchestrator.record.schema import attempt, request, sweep, training, trial
 from orchestrator.record.trainings import Known, Outdated, Shared, needed_as_evaluation, project_of_training
-from orchestrator.record.trial_rows import take_results, write_needs
+from orchestrator.record.trial_rows import forget, pointing_to, take_results, write_needs
 from orchestrator.views.runs import PlannedTrial
 from orchestrator.views.states import TRIAL_ACTIVE, TrialState
 
@@ -84,18 +84,16 @@ class TrainingWriter(FencedAccess):
 
 def _move(connection: sa.Connection, renewal: Renewed, heir: Known, tallies: defaultdict[int, Tally]) -> None:
     now = datetime.now(UTC)
-    waits, done = heir.state is TrialState.WAITING, heir.state is TrialState.FINISHED
-    left = sa.func.coalesce(trial.c.mlflow_run, trial.c.mlflow_left)
+    values = pointing_to(heir, now) | {"mlflow_run": None, "mlflow_point": 0}
+    values["mlflow_left"] = sa.func.coalesce(trial.c.mlflow_run, trial.c.mlflow_left)
+    if heir.state is not TrialState.WAITING:
+        values["started"] = sa.func.coalesce(trial.c.started, now)
     moved = connection.execute(
         sa.update(trial)
         .where(trial.c.training_id == renewal.old.id, trial.c.state.in_(TRIAL_ACTIVE))
-        .values(
-            training_id=heir.id, state=heir.state, reused=done, diverged=done and heir.diverged,
-            started=None if waits else sa.func.coalesce(trial.c.started, now), ended=now if done else None,
-            mlflow_left=left, mlflow_run=None, mlflow_point=0,
-        )
+        .values(values)
         .returning(trial.c.sweep_id, trial.c.id)
-    ).all()  # fmt: skip
+    ).all()
     if not moved:
         return  # they moved before
     trials_changed(connection, [(row.sweep_id, row.id) for row in moved])
@@ -108,7 +106,7 @@ def _move(connection: sa.Connection, renewal: Renewed, heir: Known, tallies: def
         tally.stamps.add(renewal.old.stamp)
         if renewal.plan is not None and renewal.plan.need is not None:
             write_needs(connection, [renewal.plan.need], sweep_id)
-    _leave(connection, renewal.old.id, heir.id, begun is not None)
+    _leave(connection, renewal.old.id, heir.id)
 
 
 def _fail(connection: sa.Connection, renewal: Renewed, tallies: defaultdict[int, Tally]) -> None:
@@ -145,19 +143,14 @@ def _fresh(connection: sa.Connection, training_id: int) -> bool:
     return any(connection.scalars(query))
 
 
-def _leave(connection: sa.Connection, old: int, heir: int, begun: bool) -> None:
+def _leave(connection: sa.Connection, old: int, heir: int) -> None:
     """End a training that is not needed, or delete it if it never began and no trial shows it."""
-    points = sa.or_(trial.c.training_id == old, trial.c.evaluation_id == old)
-    shown = connection.execute(sa.select(trial.c.id).where(points).limit(1)).first()
-    if not begun and shown is None:
-        connection.execute(sa.update(training).where(training.c.heir == old).values(heir=heir))
-        connection.execute(sa.delete(training).where(training.c.id == old))
-        return
     mine = sa.update(training).where(training.c.id == old)
     connection.execute(mine.values(heir=heir))
     # An evaluation of finished trials is handled next, and fails with the reason.
     ending = mine.where(training.c.state == TrialState.WAITING, ~needed_as_evaluation(old))
     connection.execute(ending.values(state=TrialState.CANCELLED, ended=datetime.now(UTC)))
+    forget(connection, {old: heir})
 
 
 def _kept(connection: sa.Connection, sweep_id: int, stamps: Collection[str]) -> int:

@@ -166,7 +166,7 @@ def measure(connection: sa.Connection, sweep: int, fresh: bool, trials: Iterable
         heirs = _move_unbegun(connection, unbegun, rows, Shared(connection, fresh, project))
         _evaluate(connection, others, rows, fresh, closed_to(connection, project))
         end_unneeded(connection, [row.evaluation_id for row in rows.values() if row.evaluation_id is not None])
-        _forget(connection, heirs)
+        forget(connection, heirs)
         move(connection, [rows[measured.trial].training_id for measured in others])
         trials_changed(connection, [(sweep, measured.trial) for measured in chunk])
 
@@ -191,17 +191,19 @@ def _move_unbegun(
     for measured in trials:
         new = trainings[measured.plan.fingerprint]
         heirs[rows[measured.trial].training_id] = new.id
-        waits, done = new.state is TrialState.WAITING, new.state is TrialState.FINISHED
-        connection.execute(
-            sa.update(trial)
-            .where(trial.c.id == measured.trial)
-            .values(
-                training_id=new.id, evaluation_id=None, state=new.state, reused=done, diverged=done and new.diverged,
-                started=None if waits else now, ended=now if done else None,
-            )
-        )  # fmt: skip
+        mine = sa.update(trial).where(trial.c.id == measured.trial)
+        connection.execute(mine.values(pointing_to(new, now) | {"evaluation_id": None}))
     take_results(connection, [measured.trial for measured in trials])
     return heirs
+
+
+def pointing_to(known: Known, now: datetime) -> dict[str, Any]:
+    """The values of a trial that points to a stored training from now on, and has its state."""
+    done = known.state is TrialState.FINISHED
+    return {
+        "training_id": known.id, "state": known.state, "reused": done, "diverged": done and known.diverged,
+        "started": None if known.state is TrialState.WAITING else now, "ended": now if done else None,
+    }  # fmt: skip
 
 
 def _evaluate(
@@ -269,13 +271,17 @@ def unsettle(connection: sa.Connection, sweep: int, cells: Iterable[int]) -> Non
         mark_cell(connection, sweep, index)
 
 
-def _forget(connection: sa.Connection, heirs: Mapping[int, int]) -> None:
-    """Delete trainings that never began and that no trial shows; the new trainings inherit what they had replaced."""
+def forget(connection: sa.Connection, heirs: Mapping[int, int]) -> None:
+    """Delete trainings that never began and that no trial shows; the new trainings inherit what they had replaced.
+
+    `heirs`: the new training by the old one.
+    """
     other = training.alias()
     needed = sa.exists().where(other.c.source == training.c.id)
     shown = sa.exists().where(sa.or_(trial.c.training_id == training.c.id, trial.c.evaluation_id == training.c.id))
+    begun = sa.exists().where(attempt.c.training_id == training.c.id)
     for chunk in chunked(heirs, _CHUNK):
-        doomed = (training.c.id.in_(chunk), ~shown, ~needed)
+        doomed = (training.c.id.in_(chunk), ~shown, ~needed, ~begun)
         for gone in connection.scalars(sa.delete(training).where(*doomed).returning(training.c.id)).all():
             connection.execute(sa.update(training).where(training.c.heir == gone).values(heir=heirs[gone]))
 
@@ -414,15 +420,10 @@ class TrialRows:
 
     def _row(self, trial: PlannedTrial) -> dict[str, Any]:
         position, self.position = self.position, self.position + 1
-        training = self._trainings[trial.fingerprint]
-        reused = training.state is TrialState.FINISHED
         return {
             "uid": str(uuid.uuid5(self._uid, str(position))), "sweep_id": self._sweep, "cell": trial.cell,
             "candidate": trial.candidate, "repeat": trial.repeat, "position": position,
-            "repeat_labels": dict(trial.repeat_labels), "training_id": training.id, "state": training.state,
-            "reused": reused, "diverged": reused and training.diverged,
-            "started": None if training.state is TrialState.WAITING else self._now,
-            "ended": self._now if reused else None,
+            "repeat_labels": dict(trial.repeat_labels), **pointing_to(self._trainings[trial.fingerprint], self._now),
             "slot": trial.slot.model_dump(mode="json") if trial.slot else None,
             **self._places.of_labels("repeat", trial.repeat_labels),
         }  # fmt: skip

@@ -3,25 +3,24 @@
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import sqlalchemy as sa
+from alembic import command
+from alembic.config import Config
+from alembic.script import ScriptDirectory
+from alembic.util import CommandError
 
 from orchestrator.record.schema import audit, metadata, project
 from orchestrator.views.errors import UnavailableError
-
-if TYPE_CHECKING:  # otherwise imported only if needed, since it takes .1 s
-    from alembic.config import Config
 
 _FOLDER: Final = Path(__file__).parent
 
 _LOCK: Final = 0x6D73_7765  # any number, the same in every version
 
 
-def config(connection: sa.Connection | None = None) -> "Config":
+def config(connection: sa.Connection | None = None) -> Config:
     """Alembic's configuration: the scripts in this folder, run over the connection."""
-    from alembic.config import Config
-
     made = Config()
     # A percent sign in a path would be read as an interpolation.
     made.set_main_option("script_location", str(_FOLDER).replace("%", "%%"))
@@ -38,9 +37,7 @@ def migrate(connection: sa.Connection) -> None:
         # For SQLite, BEGIN IMMEDIATE is a lock.
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
     if difference(connection) is None:
-        return  # without Alembic, which would run every script to find this out
-    from alembic import command
-
+        return
     if _current(connection) is None:
         _create(connection)
         command.stamp(config(connection), "head")
@@ -77,9 +74,6 @@ def refuse_newer(connection: sa.Connection) -> None:
     differs, theirs = difference(connection), _current(connection)
     if differs is None or theirs is None:
         return
-    from alembic.script import ScriptDirectory
-    from alembic.util import CommandError
-
     try:
         ScriptDirectory.from_config(config()).get_revision(theirs)
     except CommandError as error:
