@@ -200,15 +200,8 @@ class QuotaReader(Access):
 
     def uses(self) -> list[QuotaUse]:
         """Every user and every project with its quota and the used slots and hours."""
-        return self._uses("user", "project", every=True)
-
-    def of_projects(self) -> list[QuotaUse]:
-        """The projects that have a quota, with the used slots and hours."""
-        return self._uses("project", every=False)
-
-    def _uses(self, *kinds: QuotaKind, every: bool) -> list[QuotaUse]:
         with calling(OWNER), self._database.reading() as connection:
-            subjects = [subject for kind in kinds for subject in _subjects(connection, kind, every=every)]
+            subjects = _subjects(connection)
             hours, held = _hours_of(connection, subjects), FreeSlots(connection, UNLIMITED)
         uses = []
         for subject in subjects:
@@ -226,7 +219,7 @@ class QuotaReader(Access):
         """The limits that quotas set on starting trainings now."""
         with calling(OWNER):
             with self._database.reading() as connection:
-                subjects = [*_subjects(connection, "user"), *_subjects(connection, "project")]
+                subjects = _subjects(connection)
                 bounded = [one for one in subjects if (one.quota.gpu_hours, one.quota.cpu_hours) != (None, None)]
                 hours = _hours_of(connection, bounded)
                 spent = {
@@ -259,16 +252,16 @@ class QuotaReader(Access):
         return {key: frozenset(texts) for key, texts in out.items()}, {key: sorted(one) for key, one in reasons.items()}
 
 
-def _subjects(connection: sa.Connection, kind: QuotaKind, *, every: bool = False) -> list[Subject]:
-    """The users or projects with a quota, or all of them, by name."""
-    table, key = (account, quota.c.account_id) if kind == "user" else (project, quota.c.project_id)
-    limits = [quota.c[name] for name in Quota.model_fields]
-    joined = table.join(quota, key == table.c.id, isouter=every)
-    query = sa.select(*limits, table.c.id, table.c.name).select_from(joined).order_by(table.c.name)
-    rows = connection.execute(query).mappings()
-    return [
-        Subject(kind, row["id"], row["name"], Quota(**{name: row[name] for name in Quota.model_fields})) for row in rows
-    ]
+def _subjects(connection: sa.Connection) -> list[Subject]:
+    """All users, then all projects, by name."""
+    subjects: list[Subject] = []
+    tables: tuple[tuple[QuotaKind, sa.Table], ...] = (("user", account), ("project", project))
+    for kind, table in tables:
+        limits = [quota.c[name] for name in Quota.model_fields]
+        query = sa.select(*limits, table.c.id, table.c.name).outerjoin_from(table, quota).order_by(table.c.name)
+        for row in connection.execute(query):
+            subjects.append(Subject(kind, row.id, row.name, Quota.model_validate(row, from_attributes=True)))
+    return subjects
 
 
 def _hours_of(connection: sa.Connection, subjects: Collection[Subject]) -> dict[tuple[QuotaKind, int | None], Hours]:

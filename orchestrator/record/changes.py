@@ -9,7 +9,7 @@ from typing import Any, Final
 import sqlalchemy as sa
 
 from orchestrator.record.columns import DatabaseSeconds, shortened
-from orchestrator.record.database import Access, FencedAccess, insertion, require_sweep
+from orchestrator.record.database import Access, FencedAccess, insertion, require_sweep, trials_by_state
 from orchestrator.record.schema import cell, change, delivery, outbox, request, sweep, training, trial
 from orchestrator.views.operations import Delivery, DeliveryBacklog, DeliveryEvent
 from orchestrator.views.runs import ChangeEvent, ChangeKind, ChangeSpan, ChangeView
@@ -232,9 +232,7 @@ def _queue_rare_delivery(connection: sa.Connection, event: DeliveryEvent, number
 def _queue_delivery(connection: sa.Connection, event: DeliveryEvent, number: int, more: dict[str, Any]) -> None:
     columns = (sweep.c.name, sweep.c.state, sweep.c.total)
     row = connection.execute(sa.select(*columns).where(sweep.c.id == number)).one()
-    by_state = sa.select(trial.c.state, sa.func.count().label("n")).where(trial.c.sweep_id == number)
-    counted = {count.state: count.n for count in connection.execute(by_state.group_by(trial.c.state))}
-    counts = {state.value: counted.get(state, 0) for state in TrialState}
+    counts = {state.value: 0 for state in TrialState} | trials_by_state(connection, number)
     payload = {"sweep": number, "name": row.name, "state": row.state, "trials": row.total, "counts": counts, **more}
     values = {"uid": str(uuid.uuid4()), "event": event, "sweep_id": number, "payload": payload, "state": "waiting"}
     connection.execute(sa.insert(delivery), [values])

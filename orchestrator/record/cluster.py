@@ -19,7 +19,6 @@ from orchestrator.views.operations import (
     Gauges,
     NodeView,
     Occupant,
-    ProcessUsage,
     SlotView,
     WaitingSweep,
     WaitReason,
@@ -55,13 +54,7 @@ class ClusterReader(Access):
         def of_node(uid: str) -> dict[str, float]:  # slots know the first characters of their node's uid
             return next((dict(amounts) for short, amounts in held.items() if uid.startswith(short)), {})
 
-        return [
-            NodeView(
-                uid=row.uid, host=row.host, alive=row.alive, resources=row.resources, seen=row.seen,
-                used=of_node(row.uid) if row.alive else {},
-            )
-            for row in rows
-        ]  # fmt: skip
+        return [NodeView(**row._mapping, used=of_node(row.uid) if row.alive else {}) for row in rows]
 
     def slots(self) -> list[SlotView]:
         """The present slots by machine, each with the first trial of the training that it runs."""
@@ -193,11 +186,7 @@ def _slot_view(row: sa.Row[Any], its: sa.Row[Any] | None) -> SlotView:
         sweep=its.sweep_id, sweep_name=its.name, trial=its.id, step=row.step, total_steps=row.total_steps,
         labels={**its.cell_labels, **its.candidate_labels, **its.repeat_labels}, started=row.started,
     )  # fmt: skip
-    usage = None if row.usage is None else ProcessUsage.model_validate(row.usage)
-    return SlotView(
-        name=row.name, node=row.node, host=row.host, resources=row.resources, trains=trains, usage=usage,
-        seen=row.seen,
-    )  # fmt: skip
+    return SlotView.model_validate({**row._mapping, "trains": trains})
 
 
 class GaugeReader(Access):
@@ -221,7 +210,7 @@ class GaugeReader(Access):
             deliveries=DeliveryReader(self._database).backlog(),
             report_lag=self._report_lag(),
             heartbeat=cluster.heartbeat(),
-            quotas=[use for use in QuotaReader(self._database).of_projects() if use.limited],
+            quotas=[use for use in QuotaReader(self._database).uses() if use.kind == "project" and use.limited],
         )
 
     def _by(self, column: sa.Column[str]) -> dict[str, int]:

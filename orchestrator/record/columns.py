@@ -13,6 +13,7 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.expression import FunctionElement
 
+from orchestrator.spec.fields import finite
 from workers.contract import Result, Select
 
 
@@ -85,6 +86,11 @@ def finite_or_none(value: float) -> float | None:
 def number(value: float | None) -> float:
     """The float of a stored value: NaN for `None`. The inverse of `finite_or_none`."""
     return math.nan if value is None else value
+
+
+def number_in(text: str) -> float | None:
+    """The finite number that a text is, or `None`; `1_000`, which Python would read, is none."""
+    return None if "_" in text else finite(text)
 
 
 def selection_score(recipe: Mapping[str, Any], metrics: Mapping[str, float]) -> float | None:

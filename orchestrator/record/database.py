@@ -19,6 +19,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from orchestrator.record.schema import candidate, cell, lease, request, sweep, trial
 from orchestrator.views.accounts import Caller, caller
 from orchestrator.views.errors import ConflictError, FencedError, NotFoundError, UnavailableError
+from orchestrator.views.states import SweepState
 
 Item = TypeVar("Item")
 
@@ -27,16 +28,13 @@ DELETE: Final = "delete"
 REFUSED: Final = "refused: "
 """The prefix of a refused request's outcome."""
 
-_KNOWN: Final = sa.select(sweep.c.id).where(sweep.c.id == sa.bindparam("wanted"))
 
-
-def require_sweep(connection: sa.Connection, wanted: int) -> None:
-    """Raise NotFoundError unless the sweep exists.
-
-    The message names the time and the user of a deletion.
-    """
-    if connection.execute(_KNOWN, {"wanted": wanted}).first() is None:
+def require_sweep(connection: sa.Connection, wanted: int) -> SweepState:
+    """The state of a sweep; raises NotFoundError, whose message names the time and the user of a deletion."""
+    state = connection.scalar(sa.select(sweep.c.state).where(sweep.c.id == wanted))
+    if state is None:
         raise NotFoundError(absence(connection, wanted))
+    return SweepState(state)
 
 
 def absence(connection: sa.Connection, wanted: int) -> str:
@@ -116,6 +114,18 @@ def with_labels(query: sa.Select[Any]) -> sa.Select[Any]:
     its_cell = sa.and_(cell.c.sweep_id == trial.c.sweep_id, cell.c.cell == trial.c.cell)
     labels = cell.c.labels.label("cell_labels"), candidate.c.labels.label("candidate_labels")
     return query.add_columns(*labels).join(cell, its_cell).join(candidate, of_candidate())
+
+
+def trials_by_state(connection: sa.Connection, wanted: int) -> dict[str, int]:
+    """The number of a sweep's trials in each state that one of them has."""
+    query = sa.select(trial.c.state, sa.func.count()).where(trial.c.sweep_id == wanted).group_by(trial.c.state)
+    return dict(connection.execute(query).tuples().all())
+
+
+def next_position(connection: sa.Connection, wanted: int) -> int:
+    """The position of the next trial that is added to a sweep."""
+    last = connection.scalar(sa.select(sa.func.max(trial.c.position)).where(trial.c.sweep_id == wanted))
+    return 0 if last is None else last + 1
 
 
 def of_candidate() -> sa.ColumnElement[bool]:

@@ -1,6 +1,5 @@
 """Translates filters of trials to SQL: column names, and conditions."""
 
-import math
 import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -11,6 +10,7 @@ from typing import Any, Final
 import sqlalchemy as sa
 
 from orchestrator.record import schema
+from orchestrator.record.columns import number_in
 from orchestrator.record.schema import NUMBERS, note, tag, training, trial, trial_column
 from orchestrator.views.errors import InvalidFilterError
 from orchestrator.views.filters import All, Condition, Either, Filter, Not, Word
@@ -306,7 +306,7 @@ class FilterCompiler:
                 raise InvalidFilterError(message, one.at)
             return self._contains(label, value)
         sides = [side for side in value.split("..", 1) if side]
-        numeric = bool(sides) and all(_plain(side) is not None for side in sides)
+        numeric = bool(sides) and all(number_in(side) is not None for side in sides)
         if label is not None and one.operator == "=" and (number is None or not numeric):
             return self._same(label, value)
         if number is None:
@@ -348,18 +348,10 @@ def _negated(condition: Sql) -> Sql:
     return sa.not_(sa.func.coalesce(condition, sa.false()))
 
 
-def _plain(text: str) -> float | None:
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if math.isfinite(value) and "_" not in text else None
-
-
 def _read(one: Condition, text: str) -> float | int:
-    value = _plain(text)
+    value = number_in(text)
     if value is None and one.name == "seconds" and (timed := re.fullmatch(r"([\d.]{1,20})(s|m|min|h|d)", text)):
-        seconds = _plain(timed[1])
+        seconds = number_in(timed[1])
         value = None if seconds is None else seconds * _UNITS[timed[2]]
     if value is None:
         also = " or a time such as `5min`" if one.name == "seconds" else ""

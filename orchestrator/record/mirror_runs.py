@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from orchestrator.record import schema
 from orchestrator.record.columns import number
-from orchestrator.record.database import Access, chunked, of_candidate
+from orchestrator.record.database import Access, chunked, of_candidate, trials_by_state
 from orchestrator.record.schema import attempt, candidate, cell, metric, training, trial
 from orchestrator.record.trainings import with_source
 from orchestrator.record.trials import first_trial
@@ -107,8 +107,7 @@ class MirrorStateReader(Access):
     def sweep(self, sweep: int) -> SweepRun:
         """The data of a sweep for its MLflow experiment and summary run."""
         with self._database.reading() as connection:
-            counts = sa.select(trial.c.state, sa.func.count()).where(trial.c.sweep_id == sweep).group_by(trial.c.state)
-            return _sweep_run(connection, sweep, {row[0]: row[1] for row in connection.execute(counts)})
+            return _sweep_run(connection, sweep, trials_by_state(connection, sweep))
 
     def cell(self, sweep: int, index: int) -> CellRun:
         """The data of a cell for the MLflow run that is the parent of its trials."""

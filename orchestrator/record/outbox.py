@@ -59,8 +59,7 @@ class OutboxReader(Access):
     def backlog(self, sweep: int | None = None) -> Backlog:
         """The numbers of outdated MLflow runs, of a sweep or of all, with the latest error."""
         its = () if sweep is None else (outbox.c.sweep_id == sweep,)
-        first = sa.func.min(sa.case((outbox.c.marked > 0, outbox.c.marked), else_=None))
-        age = (DatabaseSeconds() - first).label("age")
+        age = (DatabaseSeconds() - sa.func.min(outbox.c.marked)).label("age")
         failing = sa.func.count(sa.case((outbox.c.failures > 0, 1), else_=None)).label("failing")
         query = sa.select(sa.func.count(outbox.c.id).label("n"), age, failing).where(*its)
         error = sa.select(outbox.c.error).where(outbox.c.failures > 0, *its).order_by(outbox.c.id).limit(1)

@@ -37,16 +37,6 @@ from workers.catalog import Need
 PAUSED: Final = "paused"
 _MOST_SHOWN: Final = 10
 """The latest requests in a sweep's view."""
-_PENDING: Final = sa.select(request).where(request.c.applied.is_(None)).order_by(request.c.id)
-_ITS: Final = request.c.sweep_id == sa.bindparam("sweep")
-_LATEST: Final = sa.select(request).where(_ITS).order_by(request.c.id.desc()).limit(_MOST_SHOWN)
-_EXTENSIONS: Final = (
-    sa.select(request.c.applied, request.c.arguments, request.c.outcome)
-    .where(_ITS, request.c.kind == "extend", request.c.applied.is_not(None))
-    .order_by(request.c.id)
-)
-
-
 MOST_WAITING: Final = 1_000
 """Waiting requests of one kind for one sweep: trials may be cancelled one by one while the conductor is away."""
 MOST_WAITING_OF: Final[Mapping[str, int]] = {"extend": 4}
@@ -253,16 +243,18 @@ class RequestReader(Access):
 
     def pending(self) -> list[PendingRequest]:
         """The requests that are not carried out yet, oldest first."""
+        query = sa.select(request).where(request.c.applied.is_(None)).order_by(request.c.id)
         return [
             PendingRequest(row.id, row.kind, row.sweep_id, row.trial_id, row.actor, row.arguments or {})
-            for row in self._rows(_PENDING)
+            for row in self._rows(query)
         ]
 
     def looks(self, sweep: int) -> tuple[SweepLook, ...]:
         """The extensions that added trials to a sweep, in order, each a look at the results in sequential tests."""
+        done = (request.c.sweep_id == sweep, request.c.kind == "extend", request.c.applied.is_not(None))
         return tuple(
             SweepLook(row.applied, row.arguments["position"], row.arguments["finished"])
-            for row in self._rows(_EXTENSIONS, {"sweep": sweep})
+            for row in self._rows(sa.select(request).where(*done).order_by(request.c.id))
             if not (row.outcome or "").startswith((REFUSED, "0 trials"))
         )
 
@@ -281,25 +273,22 @@ class RequestReader(Access):
 
     def require_valid(self, pending: PendingRequest) -> SweepState:
         """The state of a request's sweep; raises NotFoundError, or ConflictError if an earlier request deletes it."""
-        head = sa.select(schema.sweep.c.state).where(schema.sweep.c.id == pending.sweep)
         with self._database.reading() as connection:
-            require_sweep(connection, pending.sweep)
+            state = require_sweep(connection, pending.sweep)
             require_lasting(connection, pending.sweep, before=pending.id)
-            return SweepState(connection.execute(head).scalar_one())
+            return state
 
     def require_going(self, sweep: int, what: str, trial_id: int | None = None, cell_index: int | None = None) -> None:
         """Raise ConflictError if a sweep, cell or trial has ended and no waiting request may restart it.
 
         `what`: the refused action, for the message. Raises NotFoundError if there is no such sweep.
         """
-        head = sa.select(schema.sweep.c.state).where(schema.sweep.c.id == sweep)
         goes_on = sa.or_(trial.c.state.in_(TRIAL_ACTIVE), evaluation_left())
         active = sa.select(trial.c.id).where(trial.c.sweep_id == sweep, goes_on).limit(1)
         with self._database.reading() as connection:
-            require_sweep(connection, sweep)
+            state = require_sweep(connection, sweep)
             if revival_waits(connection, sweep):
                 return
-            state = connection.execute(head).scalar_one()
             going_on = sa.select(resolution.c.id).where(resolution.c.sweep_id == sweep, resolution.c.ended.is_(None))
             resolved = state in SWEEP_ENDED and connection.execute(going_on.limit(1)).first() is not None
             if resolved and what == PAUSED:
@@ -354,7 +343,8 @@ def revival_waits(connection: sa.Connection, sweep: int) -> bool:
 
 def latest_requests(connection: sa.Connection, sweep: int) -> Sequence[RequestView]:
     """The latest requests of a sweep, newest first, for its page."""
-    return [_view(row) for row in connection.execute(_LATEST, {"sweep": sweep})]
+    query = sa.select(request).where(request.c.sweep_id == sweep).order_by(request.c.id.desc()).limit(_MOST_SHOWN)
+    return [_view(row) for row in connection.execute(query)]
 
 
 def note_look(connection: sa.Connection, sweep: int, request_id: int, position: int) -> None:

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from orchestrator.record import schema
 from orchestrator.record.changes import note
 from orchestrator.record.columns import shortened
-from orchestrator.record.database import Access, FencedAccess, require_sweep
+from orchestrator.record.database import Access, FencedAccess, next_position, require_sweep
 from orchestrator.record.schema import attempt, request, resolution, trial
 from orchestrator.views.errors import ConflictError
 from orchestrator.views.evidence import ResolutionBudget, ResolutionView
@@ -135,16 +135,13 @@ class ResolutionWriter(FencedAccess):
         lost.
         """
         now = datetime.now(UTC)
-        position = sa.select(sa.func.coalesce(sa.func.max(trial.c.position), -1) + 1)
         with self._database.writing() as connection:
             values = {
                 "kind": "extend", "sweep_id": going.sweep, "actor": going.actor, "created": now,
                 "arguments": dict(arguments),
             }  # fmt: skip
             request_id = int(connection.execute(sa.insert(request).values(values).returning(request.c.id)).scalar_one())
-            first = going.position
-            if first is None:
-                first = connection.execute(position.where(trial.c.sweep_id == going.sweep)).scalar_one()
+            first = next_position(connection, going.sweep) if going.position is None else going.position
             last = report.rounds[-1].model_copy(update={"request": request_id, "begun": now})
             kept = report.model_copy(update={"rounds": [*report.rounds[:-1], last]})
             if not self._update(connection, going, {"position": first, "report": _kept(kept)}):

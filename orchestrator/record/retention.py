@@ -22,6 +22,8 @@ from workers.catalog import Problem
 from workers.contract import KEPT_FILES
 
 _CHUNK: Final = 500
+_HOLDER: Final = sa.func.coalesce(training.c.source, training.c.id)
+"""The training that keeps the weights: an evaluation uses those of its source."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +50,7 @@ class CollectionReader(Access):
     def require_ended(self, sweep: int) -> None:
         """Raise ConflictError unless the sweep has ended, NotFoundError if it does not exist."""
         with self._database.reading() as connection:
-            require_sweep(connection, sweep)
-            state = connection.execute(sa.select(sweeps.c.state).where(sweeps.c.id == sweep)).scalar_one()
+            state = require_sweep(connection, sweep)
         if state not in SWEEP_ENDED:
             raise ConflictError(f"sweep {sweep} is {state}; weights are removed only after a sweep has ended")
 
@@ -110,12 +111,11 @@ class CollectionReader(Access):
 
     def of_trial(self, trial_id: int) -> CollectedView | None:
         """The removal of the weights that a trial trained or that its training evaluates, or `None`."""
-        holder = sa.func.coalesce(training.c.source, training.c.id)
         query = (
             sa.select(collected)
             .select_from(trial)
             .join(training, training.c.id == trial.c.training_id)
-            .join(collected, collected.c.training_id == holder)
+            .join(collected, collected.c.training_id == _HOLDER)
             .where(trial.c.id == trial_id)
         )
         row = self._row(query)
@@ -164,9 +164,8 @@ def _coming(connection: sa.Connection, fingerprints: Collection[str]) -> set[str
 
 def _lost(connection: sa.Connection, trials: Collection[int]) -> int:
     """How many of the trials have results whose weights were collected."""
-    holder = sa.func.coalesce(training.c.source, training.c.id)
     query = sa.select(sa.func.count()).select_from(trial).join(training, training.c.id == trial.c.training_id)
-    query = query.join(collected, collected.c.training_id == holder)
+    query = query.join(collected, collected.c.training_id == _HOLDER)
     shows = (trial.c.id.in_(trials), trial.c.state == TrialState.FINISHED, ~trial.c.diverged)
     return int(connection.execute(query.where(*shows)).scalar_one())
 
@@ -185,8 +184,7 @@ def _pointed(connection: sa.Connection, which: sa.ColumnElement[bool]) -> set[in
     """The trainings with the weights behind trials' numbers and coming evaluations; an evaluation has its source's."""
     found: set[int] = set()
     for column in (trial.c.training_id, trial.c.evaluation_id):
-        holder = sa.func.coalesce(training.c.source, training.c.id)
-        query = sa.select(holder).join(trial, column == training.c.id).where(which).distinct()
+        query = sa.select(_HOLDER).join(trial, column == training.c.id).where(which).distinct()
         found |= set(connection.scalars(query))
     return found
 

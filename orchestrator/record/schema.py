@@ -337,7 +337,7 @@ outbox: Final = sa.Table(
     sa.Column("version", sa.Integer, nullable=False, default=1),  # bumped when marked again
     sa.Column("failures", sa.Integer, nullable=False, default=0),
     sa.Column("next_try", DOUBLE, nullable=False, default=0.0),
-    sa.Column("marked", DOUBLE, nullable=False, default=DatabaseSeconds(), server_default="0"),  # 0: not known
+    sa.Column("marked", DOUBLE, nullable=False, default=DatabaseSeconds()),
     sa.Column("error", sa.Text),
     sa.UniqueConstraint("kind", "sweep_id", "entity"),
     sa.Index(None, "next_try", "id"),

@@ -333,7 +333,7 @@ class SweepReader(Access):
         """The newest `limit` sweeps with their specs."""
         columns = (sweeps.c.id, sweeps.c.name, sweeps.c.state, sweeps.c.created, sweeps.c.spec)
         rows = self._rows(sa.select(*columns).order_by(sweeps.c.id.desc()).limit(limit))
-        return [(PartUse(id=row.id, name=row.name, state=row.state, created=row.created), row.spec) for row in rows]
+        return [(PartUse.model_validate(row, from_attributes=True), row.spec) for row in rows]
 
     def stamp(self) -> str:
         """A stamp of the specs of all sweeps, which changes when a sweep is submitted, extended or deleted."""

@@ -24,7 +24,7 @@ from orchestrator.record.changes import (
 )
 from orchestrator.record.claims import WRITTEN_LAST, append_log, append_points, run_with_training, write_log
 from orchestrator.record.columns import dump_result, finite_or_none, selection_score, shortened, storable
-from orchestrator.record.database import FencedAccess, chunked, of_candidate, require_sweep
+from orchestrator.record.database import FencedAccess, chunked, of_candidate, require_sweep, trials_by_state
 from orchestrator.record.schema import attempt, candidate, cell, training, trial
 from orchestrator.record.schema import sweep as sweeps
 from orchestrator.record.trainings import (
@@ -206,8 +206,7 @@ class EventWriter(FencedAccess):
 
 def _end_sweep(connection: sa.Connection, sweep: int) -> SweepState | None:
     """Set the final state of a running sweep whose trials have all ended, and return it; `None` if nothing changed."""
-    counts = sa.select(trial.c.state, sa.func.count()).where(trial.c.sweep_id == sweep).group_by(trial.c.state)
-    states = {row[0] for row in connection.execute(counts).all()}
+    states = trials_by_state(connection, sweep).keys()
     searched = sa.select(cell.c.cell).where(cell.c.sweep_id == sweep, cell.c.open).limit(1)
     any_trial = sa.select(trial.c.id).where(trial.c.sweep_id == sweep).limit(1)
     unfinished = (searched, any_trial.where(evaluation_left()))

@@ -20,23 +20,12 @@ from workers.catalog import stamp
 
 _NEW: Final = training.alias()  # to which a trial moves once it has further metrics
 _AT_ONCE: Final = 500
-_HEAD: Final = sa.select(
-    *(schema.sweep.c[name] for name in ("id", "uid", "name", "state", "started", "total", "spec"))
-).where(schema.sweep.c.id == sa.bindparam("sweep"))
 _SWEEP: Final[sa.BindParameter[int]] = sa.bindparam("sweep")
 _CELLS: Final = sa.select(cell.c.cell, cell.c.labels).where(cell.c.sweep_id == _SWEEP).order_by(cell.c.cell)
 _CANDIDATES: Final = (
     sa.select(candidate.c.cell, candidate.c.candidate, candidate.c.labels)
     .where(candidate.c.sweep_id == _SWEEP)
     .order_by(candidate.c.cell, candidate.c.candidate)
-)
-_LATER: Final = sa.select(request.c.arguments).where(
-    request.c.sweep_id == sa.bindparam("sweep"), request.c.kind == "extend", request.c.applied > sa.bindparam("moment")
-)
-_ENDED: Final = (
-    sa.select(trial.c.id, trial.c.training_id, sa.func.coalesce(training.c.ended, trial.c.ended).label("measured"))
-    .join(training, training.c.id == trial.c.training_id)
-    .where(trial.c.sweep_id == sa.bindparam("sweep"), trial.c.ended <= sa.bindparam("moment"))
 )
 
 
@@ -49,7 +38,7 @@ class TrialResultReader(Access):
         With `only`, of these cells (at most a thousand). Without `trials`, the cells and candidates only.
         """
         with self._database.reading() as connection:
-            head = connection.execute(_HEAD, {"sweep": sweep}).one_or_none()
+            head = connection.execute(sa.select(schema.sweep).where(schema.sweep.c.id == sweep)).one_or_none()
             if head is None:
                 raise NotFoundError(absence(connection, sweep))
             cells, candidates, read = tuple[Cell, ...](), tuple[Candidate, ...](), tuple[TrialResult, ...]()
@@ -74,10 +63,17 @@ class TrialResultReader(Access):
         these are not known, and NotFoundError.
         """
         now = self.of(sweep)
+        extended = (request.c.sweep_id == sweep, request.c.kind == "extend", request.c.applied > moment)
+        measured_at = sa.func.coalesce(training.c.ended, trial.c.ended).label("measured")
+        its = (
+            sa.select(trial.c.id, trial.c.training_id, measured_at)
+            .join(training, training.c.id == trial.c.training_id)
+            .where(trial.c.sweep_id == sweep, trial.c.ended <= moment)
+        )
         with self._database.reading() as connection:
-            later = connection.scalars(_LATER, {"sweep": sweep, "moment": moment})
+            later = connection.scalars(sa.select(request.c.arguments).where(*extended))
             begin = min((look["position"] for look in later if look and "position" in look), default=None)
-            ended = {row.id: row for row in connection.execute(_ENDED, {"sweep": sweep, "moment": moment})}
+            ended = {row.id: row for row in connection.execute(its)}
             measured = [row.training_id for row in ended.values() if row.measured > moment]
             former = _former_metrics(connection, measured, moment)
         if missing := sum(number not in former for number in measured):

@@ -1,6 +1,5 @@
 """Inserts, finds and sorts the rows of trials, and gives them further metrics."""
 
-import math
 import uuid
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -12,8 +11,8 @@ import sqlalchemy as sa
 
 from orchestrator.record import schema
 from orchestrator.record.changes import mark_cell, mark_trials, trials_changed
-from orchestrator.record.columns import finite_or_none
-from orchestrator.record.database import chunked, insert_missing
+from orchestrator.record.columns import finite_or_none, number_in
+from orchestrator.record.database import chunked, insert_missing, next_position
 from orchestrator.record.schema import LABELS, NUMBERS, attempt, candidate, cell, training, trial, trial_column
 from orchestrator.record.trainings import (
     EVALUATION_FAILED,
@@ -30,7 +29,6 @@ from orchestrator.record.trainings import (
     reachable,
     row_of,
 )
-from orchestrator.spec.fields import number_of
 from orchestrator.views.runs import MeasuredTrial, PlannedTrial, origin_of
 from orchestrator.views.states import TRIAL_STEPS, TrialState, before
 from workers.catalog import Need
@@ -55,7 +53,7 @@ class TrialPlaces:
         """The values of the columns `label_n` and `number_n` for a trial's labels of axes with this role."""
         values: dict[str, Any] = {}
         for key, label in labels.items():
-            value = _number_of(label)
+            value = number_in(label)
             self._have(key, role, labelled=True, numeric=value is not None)
             if self._roles[key] == role and self._label[key] is not None:
                 values[f"label_{self._label[key]}"] = label
@@ -87,12 +85,6 @@ class TrialPlaces:
             row = {"sweep_id": self._sweep, "key": key, "role": role, "label": self._label[key], "number": number}
             self._connection.execute(sa.insert(trial_column).values(row))
         self._number[key] = number
-
-
-def _number_of(label: str) -> float | None:
-    """The finite number that a label is, or `None`."""
-    value = number_of(label)
-    return value if value is not None and math.isfinite(value) and "_" not in label else None
 
 
 def take_results(connection: sa.Connection, trials: Iterable[int]) -> None:
@@ -395,8 +387,7 @@ class TrialRows:
         self._trainings: dict[str, Known] = {}  # by fingerprint, of the present chunk
         self._shared = Shared(connection, fresh, project_of(connection, sweep), sweep if whole else None)
         self._places = TrialPlaces(connection, sweep)
-        position = sa.select(sa.func.coalesce(sa.func.max(trial.c.position), -1) + 1).where(trial.c.sweep_id == sweep)
-        self.position: int = connection.execute(position).scalar_one()
+        self.position = next_position(connection, sweep)
         """The position of the next trial."""
 
     def write(self, trials: Iterable[PlannedTrial]) -> None:

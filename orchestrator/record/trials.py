@@ -5,7 +5,7 @@ from typing import Any, Final, NamedTuple
 
 import sqlalchemy as sa
 
-from orchestrator.record.database import Access, next_cursor, page_after, require_sweep, with_labels
+from orchestrator.record.database import Access, next_cursor, next_position, page_after, require_sweep, with_labels
 from orchestrator.record.schema import attempt, candidate, cell, sweep, training, trial
 from orchestrator.record.trainings import EVALUATION_FAILED
 from orchestrator.views.errors import NotFoundError
@@ -190,8 +190,8 @@ class TrialReader(Access):
 
     def last_position(self, sweep: int) -> int:
         """The position of a sweep's last trial in its plan, or -1."""
-        query = sa.select(sa.func.coalesce(sa.func.max(trial.c.position), -1)).where(trial.c.sweep_id == sweep)
-        return int(self._scalar(query))
+        with self._database.reading() as connection:
+            return next_position(connection, sweep) - 1
 
 
 # Queries are built once, since pages run them every few seconds.
@@ -213,9 +213,6 @@ _WHOLE: Final = (
     .join(sweep, sweep.c.id == trial.c.sweep_id)
     .where(trial.c.id == sa.bindparam("trial"))
 )  # fmt: skip
-_ATTEMPTS: Final = (
-    sa.select(attempt).where(attempt.c.training_id == sa.bindparam("training")).order_by(attempt.c.number)
-)
 
 
 def _summary(row: sa.Row[Any]) -> dict[str, Any]:
@@ -230,13 +227,11 @@ def _summary(row: sa.Row[Any]) -> dict[str, Any]:
 
 
 def _attempts(connection: sa.Connection, training_id: int) -> list[AttemptView]:
-    return [
-        AttemptView(
-            number=row.number, uid=row.uid, state=row.state, slot=row.holder, requested=row.slot, host=row.host,
-            started=row.started, ended=row.ended, reason=row.reason, resumed_from=row.resumed_from,
-        )
-        for row in connection.execute(_ATTEMPTS, {"training": training_id})
-    ]  # fmt: skip
+    names = ("number", "uid", "state", "host", "started", "ended", "reason", "resumed_from")
+    renamed = (attempt.c.holder.label("slot"), attempt.c.slot.label("requested"))
+    query = sa.select(*(attempt.c[name] for name in names), *renamed).where(attempt.c.training_id == training_id)
+    rows = connection.execute(query.order_by(attempt.c.number))
+    return [AttemptView.model_validate(row, from_attributes=True) for row in rows]
 
 
 def _training(connection: sa.Connection, number: int | None) -> sa.Row[Any] | None:
