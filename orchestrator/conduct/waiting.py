@@ -253,7 +253,11 @@ class WaitReasons:
         self._quotas.update(trials_changed=trials_changed)
         self._capacity.update(self._availability.missing_needs, self._quotas.limits, trials_changed=trials_changed)
         lines: dict[int, list[str]] = {}
-        full = {number: [disk.wait_reason(self.full)] for number in self._store.sweeps.open()} if self.full else {}
+        full = (
+            {number: [disk.wait_reason(self.full)] for number in self._store.sweeps.going(queued=True)}
+            if self.full
+            else {}
+        )
         for notices in (full, self._capacity.notices or {}, self._availability.notices, self._quotas.notices):
             for sweep, reasons in notices.items():
                 lines.setdefault(sweep, []).extend(reasons)

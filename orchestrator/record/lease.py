@@ -10,8 +10,6 @@ from orchestrator.record.database import CONDUCTOR, Access, Database, FencedData
 from orchestrator.record.schema import installation, lease
 
 _OURS = lease.c.name == CONDUCTOR
-_FREE = lease.c.until <= DatabaseSeconds()
-_HELD = sa.select(lease.c.fence, lease.c.until, lease.c.seconds, _FREE.label("free")).where(_OURS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +28,8 @@ class Lease(Access):
 
     def held(self) -> HeldLease | None:
         """The conductor's lease as it is now; `None` if it was never taken."""
-        row = self._row(_HELD)
+        free = (lease.c.until <= DatabaseSeconds()).label("free")
+        row = self._row(sa.select(lease.c.fence, lease.c.until, lease.c.seconds, free).where(_OURS))
         return None if row is None else HeldLease(row.fence, row.until, row.seconds, bool(row.free))
 
     def acquire(self, holder: str, seconds: float, lapsed: HeldLease | None = None) -> int | None:

@@ -109,8 +109,8 @@ class ListingReader(Access):
             way = by.desc() if down else by
             # Numbers are unique, so that an index gives the newest page. Any other column has nulls last.
             unique = name == "trial"
-            ordered = sa.select(number, by).order_by(*([way] if unique else [by.is_(None), way, number]))
-            ordered = ordered.limit(limit + 1)
+            order = [way] if unique else [way.nulls_last(), number]
+            ordered = sa.select(number, by).order_by(*order).limit(limit + 1)
             if cursor is not None:
                 ordered = ordered.where(_after(cursor, by, number, down=down, unique=unique))
             counting = sa.select(sa.func.count()).select_from(matching)
@@ -510,9 +510,8 @@ class Annotations(Access):
         """The note and tags of a sweep, a cell or a trial; raises NotFoundError."""
         with self._database.reading() as connection:
             _require(connection, kind, sweep, entity)
-            whose = {"kind": kind, "sweep_id": sweep, "entity": entity}
-            row = connection.execute(_NOTE, whose).one_or_none()
-            known = list(connection.scalars(_TAGS, whose))
+            row = connection.execute(sa.select(note).where(*_its(note, kind, sweep, entity))).one_or_none()
+            known = _tags(connection, kind, sweep, entity)
         if row is None:
             return Annotation(tags=known)
         return Annotation(note=row.text, tags=known, actor=row.actor, changed=row.changed)
@@ -533,14 +532,14 @@ class Annotations(Access):
             require_lasting(connection, sweep)
             keys = {"kind": kind, "sweep_id": sweep, "entity": entity}
             if text is not None and not text:
-                connection.execute(sa.delete(note).where(*_its(note)), keys)
+                connection.execute(sa.delete(note).where(*_its(note, *where)))
             elif text is not None:
                 upsert(connection, note, keys, {"text": text, "actor": actor, "changed": datetime.now(UTC)})
             if tags is not None:
-                words = tags.of(list(connection.scalars(_TAGS, keys)))
+                words = tags.of(_tags(connection, *where))
                 if len(words) > MOST_TAGS:
                     raise ConflictError(f"{len(words)} tags are more than the allowed {MOST_TAGS}; remove some")
-                connection.execute(sa.delete(tag).where(*_its(tag)), keys)
+                connection.execute(sa.delete(tag).where(*_its(tag, *where)))
                 if words:
                     connection.execute(sa.insert(tag), [{**keys, "tag": word} for word in words])
             changes.note(connection, ChangeKind(kind), sweep, entity)
@@ -563,9 +562,9 @@ def _require(connection: sa.Connection, kind: AnnotatedKind, sweep: int, entity:
             raise NotFoundError(f"sweep {sweep} has no cell {entity}")
 
 
-def _its(table: sa.Table) -> tuple[sa.ColumnElement[bool], ...]:
-    return tuple(table.c[name] == sa.bindparam(name) for name in ("kind", "sweep_id", "entity"))
+def _its(table: sa.Table, kind: str, sweep: int, entity: int) -> tuple[sa.ColumnElement[bool], ...]:
+    return table.c.kind == kind, table.c.sweep_id == sweep, table.c.entity == entity
 
 
-_NOTE: Final = sa.select(note).where(*_its(note))
-_TAGS: Final = sa.select(tag.c.tag).where(*_its(tag)).order_by(tag.c.tag)
+def _tags(connection: sa.Connection, kind: str, sweep: int, entity: int) -> list[str]:
+    return list(connection.scalars(sa.select(tag.c.tag).where(*_its(tag, kind, sweep, entity)).order_by(tag.c.tag)))

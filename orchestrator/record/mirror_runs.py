@@ -19,7 +19,6 @@ RunKind = Literal["trial", "cell", "summary"]
 LOSS: Final = "train/loss"
 """The key of the curve of the loss."""
 
-_EXPERIMENT: Final = sa.select(schema.sweep.c.mlflow_experiment).where(schema.sweep.c.id == sa.bindparam("sweep"))
 _EARLIER_POINT, _EARLIER = metric.alias(), attempt.alias()
 _PASSED = (  # whether an earlier attempt has reported the step
     sa.exists()
@@ -137,7 +136,8 @@ class RunReader(Access):
 
     def experiment(self, sweep: int) -> str | None:
         """The id of a sweep's MLflow experiment, or `None`."""
-        experiment: str | None = self._scalar(_EXPERIMENT, {"sweep": sweep})
+        query = sa.select(schema.sweep.c.mlflow_experiment).where(schema.sweep.c.id == sweep)
+        experiment: str | None = self._scalar(query)
         return experiment
 
     def by_key(self, sweep: int, keys: Iterable[str]) -> dict[str, str]:
@@ -156,18 +156,23 @@ class RunReader(Access):
 
     def run(self, kind: RunKind, sweep: int, entity: int) -> str | None:
         """The id of the MLflow run of a trial (by id), a cell (by index) or a sweep's summary, or `None`."""
-        query = sa.select(schema.sweep.c.mlflow_run).where(schema.sweep.c.id == sweep)
-        if kind == "trial":
-            query = sa.select(trial.c.mlflow_run).where(trial.c.id == entity)
-        elif kind == "cell":
-            query = sa.select(cell.c.mlflow_run).where(cell.c.sweep_id == sweep, cell.c.cell == entity)
-        run: str | None = self._scalar(query)
+        table, its = row_of(kind, sweep, entity)
+        run: str | None = self._scalar(sa.select(table.c.mlflow_run).where(its))
         return run
 
     def of_cells(self, sweep: int) -> dict[int, str]:
         """The ids of the MLflow runs of a sweep's cells, by the index of the cell."""
         rows = self._rows(sa.select(cell.c.cell, cell.c.mlflow_run).where(cell.c.sweep_id == sweep))
         return {row.cell: row.mlflow_run for row in rows if row.mlflow_run is not None}
+
+
+def row_of(kind: str, sweep: int, entity: int) -> tuple[sa.Table, sa.ColumnElement[bool]]:
+    """The table with a run of this kind (see `Dirty`), and the condition for its row."""
+    if kind == "trial":
+        return trial, trial.c.id == entity
+    if kind == "cell":
+        return cell, sa.and_(cell.c.sweep_id == sweep, cell.c.cell == entity)
+    return schema.sweep, schema.sweep.c.id == sweep
 
 
 def _sweep_run(connection: sa.Connection, sweep: int, counts: Mapping[str, int]) -> SweepRun:

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from orchestrator.record.changes import mark_trials, mark_whole
 from orchestrator.record.columns import DatabaseSeconds, shortened
 from orchestrator.record.database import DELETE, Access, FencedAccess
-from orchestrator.record.mirror_runs import RunKind
+from orchestrator.record.mirror_runs import RunKind, row_of
 from orchestrator.record.schema import cell as cells
 from orchestrator.record.schema import outbox, request
 from orchestrator.record.schema import sweep as sweeps
@@ -155,11 +155,8 @@ class OutboxWriter(FencedAccess):
 
 
 def _of(kind: str, sweep: int, entity: int) -> sa.Update:
-    if kind == "trial":
-        return sa.update(trials).where(trials.c.id == entity)
-    if kind == "cell":
-        return sa.update(cells).where(cells.c.sweep_id == sweep, cells.c.cell == entity)
-    return sa.update(sweeps).where(sweeps.c.id == sweep)
+    table, its = row_of(kind, sweep, entity)
+    return sa.update(table).where(its)
 
 
 def _keep_run(connection: sa.Connection, dirty: Dirty, run_id: str, last_point: int) -> None:

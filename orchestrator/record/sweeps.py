@@ -105,27 +105,18 @@ def _shown_elsewhere(sweep: int) -> sa.ColumnElement[bool]:
     return sa.or_(points, sa.exists().where(other.c.evaluation_id == training.c.id, other.c.sweep_id != sweep))
 
 
-# Queries are built once, since pages and the conductor run them every few seconds.
-_THEIRS: Final = trial.c.sweep_id.in_(sa.bindparam("sweeps", expanding=True))
-_GROUPED: Final = (trial.c.sweep_id, trial.c.state, trial.c.reused, trial.c.diverged)
-_COUNTS: Final = sa.select(*_GROUPED, sa.func.count().label("n")).where(_THEIRS).group_by(*_GROUPED)
-_EACH: Final = sa.select(trial.c.sweep_id, sa.func.count().label("n")).where(_THEIRS).group_by(trial.c.sweep_id)
-_EVALUATED: Final = {
-    "evaluations": _EACH.where(evaluation_left()),
-    "evaluations_failed": _EACH.where(evaluation_failed()),
-}
-
-
 def _counts(connection: sa.Connection, rows: Sequence[sa.Row[Any]]) -> dict[int, Counts]:
     by_sweep = {row.id: Counts() for row in rows}
-    sweeps = [row.id for row in rows if is_expanded(row)]
-    for row in connection.execute(_COUNTS, {"sweeps": sweeps}):
+    theirs = trial.c.sweep_id.in_([row.id for row in rows if is_expanded(row)])
+    grouped = (trial.c.sweep_id, trial.c.state, trial.c.reused, trial.c.diverged)
+    for row in connection.execute(sa.select(*grouped, sa.func.count().label("n")).where(theirs).group_by(*grouped)):
         counts = by_sweep[row.sweep_id]
         setattr(counts, row.state, getattr(counts, row.state) + row.n)
         counts.reused += row.n if row.reused else 0
         counts.diverged += row.n if row.diverged else 0
-    for name, query in _EVALUATED.items():
-        for row in connection.execute(query, {"sweeps": sweeps}):
+    each = sa.select(trial.c.sweep_id, sa.func.count().label("n")).where(theirs).group_by(trial.c.sweep_id)
+    for name, which in (("evaluations", evaluation_left()), ("evaluations_failed", evaluation_failed())):
+        for row in connection.execute(each.where(which)):
             setattr(by_sweep[row.sweep_id], name, row.n)
     return by_sweep
 
@@ -164,17 +155,6 @@ def _grid(connection: sa.Connection, sweep: int, most: int | None) -> list[GridC
 _MAX_PROBLEMS: Final = 100
 """Failed and diverged trials that a sweep's page names."""
 _NEW: Final = training.alias()
-_PROBLEMS: Final = with_labels(
-    sa.select(
-        trial.c.id, trial.c.state, trial.c.repeat_labels, trial.c.diverged, training.c.error,
-        _NEW.c.error.label("evaluation_error"), _NEW.c.recipe["metrics"].label("metrics"),
-    )
-    .join(training, training.c.id == trial.c.training_id)
-    .outerjoin(_NEW, _NEW.c.id == trial.c.evaluation_id)
-    .where(trial.c.id.in_(sa.bindparam("trials", expanding=True)))
-    .order_by(trial.c.position)
-    .limit(_MAX_PROBLEMS)
-)  # fmt: skip
 
 
 def _problems(connection: sa.Connection, sweep: int) -> list[TrialProblem]:
@@ -185,12 +165,23 @@ def _problems(connection: sa.Connection, sweep: int) -> list[TrialProblem]:
     diverged = [columns.where(finished, trial.c.reused == reused, trial.c.diverged) for reused in (False, True)]
     others = (query.order_by(trial.c.id) for query in (columns.where(evaluation_failed()), *diverged))
     troubled = [id_ for query in (failed, *others) for id_ in connection.scalars(query)]
+    shown = with_labels(
+        sa.select(
+            trial.c.id, trial.c.state, trial.c.repeat_labels, trial.c.diverged, training.c.error,
+            _NEW.c.error.label("evaluation_error"), _NEW.c.recipe["metrics"].label("metrics"),
+        )
+        .join(training, training.c.id == trial.c.training_id)
+        .outerjoin(_NEW, _NEW.c.id == trial.c.evaluation_id)
+        .where(trial.c.id.in_(troubled))
+        .order_by(trial.c.position)
+        .limit(_MAX_PROBLEMS)
+    )  # fmt: skip
     return [
         TrialProblem(
             trial=row.id, labels={**row.cell_labels, **row.candidate_labels, **row.repeat_labels}, state=row.state,
             message=_trouble(row), log=f"/v1/trials/{row.id}/logs",
         )
-        for row in (connection.execute(_PROBLEMS, {"trials": troubled}) if troubled else ())
+        for row in connection.execute(shown)
     ]  # fmt: skip
 
 
@@ -207,39 +198,6 @@ _LISTED = (
 )  # fmt: skip
 
 _PROJECT = sa.select(project.c.name).where(project.c.id == sweeps.c.project_id).scalar_subquery().label("project")
-_STATE = sweeps.c.state
-_GOING = sa.select(sweeps.c.id).where(_STATE.in_(SWEEP_GOING)).order_by(sweeps.c.id)
-_OPEN = sa.select(sweeps.c.id).where(_STATE.in_({*SWEEP_GOING, SweepState.QUEUED})).order_by(sweeps.c.id)
-_ACTIVE = sa.select(sweeps.c.id).where(_STATE.in_([SweepState.QUEUED, SweepState.RUNNING])).limit(1)
-_QUEUED = sa.select(sweeps.c.id, sweeps.c.uid, sweeps.c.spec, WRITTEN.label("written"))
-_QUEUED = _QUEUED.where(_STATE == SweepState.QUEUED).order_by(sweeps.c.id)
-_GOES_ON = sa.exists().where(
-    trial.c.sweep_id == cell.c.sweep_id, trial.c.cell == cell.c.cell, trial.c.state.in_(TRIAL_ACTIVE)
-)
-_TO_SETTLE = sa.select(cell.c.sweep_id, cell.c.cell, cell.c.open).where(cell.c.settled.is_(None), ~_GOES_ON)
-_TO_SETTLE = _TO_SETTLE.where(~sa.exists().where(sweeps.c.id == cell.c.sweep_id, UNEXPANDED))
-_TO_SETTLE = _TO_SETTLE.order_by(cell.c.sweep_id, cell.c.cell)
-_ITSELF = sweeps.c.id == sa.bindparam("sweep")
-_WHOLE = sa.select(sweeps, _PROJECT).where(_ITSELF)
-_TOTAL_OF_GOING = sa.select(sweeps.c.total).where(_ITSELF, _STATE.in_(SWEEP_GOING))
-_ITS_TRIALS = trial.c.sweep_id == sa.bindparam("sweep")
-_EVALUATION = training.alias()
-_CHANGE = (
-    sa.select(trial.c.state, sa.func.count(), sa.func.max(trial.c.ended), sa.func.max(trial.c.started))
-    .where(_ITS_TRIALS)
-    .group_by(trial.c.state)
-    .order_by(trial.c.state),
-    sa.select(sa.func.count(trial.c.evaluation_id), sa.func.sum(trial.c.training_id)).where(_ITS_TRIALS),
-    sa.select(_EVALUATION.c.state, sa.func.count())  # a failed evaluation does not change its trial
-    .where(_ITS_TRIALS, trial.c.evaluation_id == _EVALUATION.c.id)
-    .group_by(_EVALUATION.c.state)
-    .order_by(_EVALUATION.c.state),
-    sa.select(_STATE, sweeps.c.spec).where(_ITSELF),
-)
-_TAGS = sa.select(tags_table.c.sweep_id, tags_table.c.tag).where(
-    tags_table.c.kind == "sweep", tags_table.c.sweep_id.in_(sa.bindparam("sweeps", expanding=True))
-)
-_TAGS = _TAGS.order_by(tags_table.c.sweep_id, tags_table.c.tag)
 
 
 @dataclass(frozen=True, slots=True)
@@ -349,7 +307,7 @@ class SweepReader(Access):
     def get(self, sweep: int) -> SweepView:
         """The sweep with a number, with all details; raises NotFoundError."""
         with self._database.reading() as connection:
-            row = connection.execute(_WHOLE, {"sweep": sweep}).one_or_none()
+            row = connection.execute(sa.select(sweeps, _PROJECT).where(sweeps.c.id == sweep)).one_or_none()
             if row is None:
                 raise NotFoundError(absence(connection, sweep))
             counts = _counts(connection, [row])
@@ -381,13 +339,25 @@ class SweepReader(Access):
 
     def change(self, sweep: int) -> str:
         """A hash of a sweep's results, which changes when a trial or evaluation changes its state or numbers."""
+        its, evaluation = trial.c.sweep_id == sweep, training.alias()
+        times = sa.func.max(trial.c.ended), sa.func.max(trial.c.started)
+        queries = (
+            sa.select(trial.c.state, sa.func.count(), *times).where(its).group_by("state").order_by("state"),
+            sa.select(sa.func.count(trial.c.evaluation_id), sa.func.sum(trial.c.training_id)).where(its),
+            sa.select(evaluation.c.state, sa.func.count())  # a failed evaluation does not change its trial
+            .where(its, trial.c.evaluation_id == evaluation.c.id)
+            .group_by(evaluation.c.state)
+            .order_by(evaluation.c.state),
+            sa.select(sweeps.c.state, sweeps.c.spec).where(sweeps.c.id == sweep),
+        )
         with self._database.reading() as connection:
-            parts = [connection.execute(query, {"sweep": sweep}).all() for query in _CHANGE]
+            parts = [connection.execute(query).all() for query in queries]
         return sha256(repr(parts).encode()).hexdigest()
 
     def trials_of_going(self, sweep: int) -> int:
         """The number of planned trials of a sweep; 0 if it has ended or the caller does not see it."""
-        return int(self._scalar(_TOTAL_OF_GOING, {"sweep": sweep}) or 0)
+        going = (sweeps.c.id == sweep, sweeps.c.state.in_(SWEEP_GOING))
+        return int(self._scalar(sa.select(sweeps.c.total).where(*going)) or 0)
 
     def cell_count(self, sweep: int) -> int:
         """The number of cells of a sweep; 0 before its trials are written."""
@@ -413,24 +383,30 @@ class SweepReader(Access):
 
     def queued(self) -> list[QueuedSweep]:
         """The submitted sweeps whose trials have to be written, oldest first."""
-        return [QueuedSweep(row.id, row.uid, row.spec, row.written) for row in self._rows(_QUEUED)]
+        query = sa.select(sweeps.c.id, sweeps.c.uid, sweeps.c.spec, WRITTEN.label("written"))
+        query = query.where(sweeps.c.state == SweepState.QUEUED).order_by(sweeps.c.id)
+        return [QueuedSweep(row.id, row.uid, row.spec, row.written) for row in self._rows(query)]
 
     def active(self) -> bool:
         """Whether any sweep is queued or running."""
-        return self._exists(_ACTIVE)
+        return self._exists(sa.select(sweeps.c.id).where(sweeps.c.state.in_([SweepState.QUEUED, SweepState.RUNNING])))
 
-    def going(self) -> list[int]:
-        """The running and paused sweeps."""
-        return [row.id for row in self._rows(_GOING)]
-
-    def open(self) -> list[int]:
-        """The sweeps that have not ended: queued, running and paused."""
-        return [row.id for row in self._rows(_OPEN)]
+    def going(self, *, queued: bool = False) -> list[int]:
+        """The running and paused sweeps, and the `queued`."""
+        states = {*SWEEP_GOING, SweepState.QUEUED} if queued else SWEEP_GOING
+        query = sa.select(sweeps.c.id).where(sweeps.c.state.in_(states)).order_by(sweeps.c.id)
+        return [row.id for row in self._rows(query)]
 
     def cells_to_settle(self) -> list[tuple[int, int]]:
         """The cells, as (sweep, cell), whose trials have all ended and whose summary has to be computed."""
+        goes_on = sa.exists().where(
+            trial.c.sweep_id == cell.c.sweep_id, trial.c.cell == cell.c.cell, trial.c.state.in_(TRIAL_ACTIVE)
+        )
+        partly_written = sa.exists().where(sweeps.c.id == cell.c.sweep_id, UNEXPANDED)
+        query = sa.select(cell.c.sweep_id, cell.c.cell, cell.c.open).order_by(cell.c.sweep_id, cell.c.cell)
+        rows = self._rows(query.where(cell.c.settled.is_(None), ~goes_on, ~partly_written))
         # `open` is not in the query: SQLite would use its index, with the cells of a year.
-        return [(row.sweep_id, row.cell) for row in self._rows(_TO_SETTLE) if not row.open]
+        return [(row.sweep_id, row.cell) for row in rows if not row.open]
 
 
 def _reuse(connection: sa.Connection, sweep: int) -> Reuse | None:
@@ -445,7 +421,9 @@ def _reuse(connection: sa.Connection, sweep: int) -> Reuse | None:
 
 def _tags(connection: sa.Connection, sweeps: Sequence[int]) -> dict[int, list[str]]:
     by_sweep: dict[int, list[str]] = defaultdict(list)
-    for row in connection.execute(_TAGS, {"sweeps": sweeps}):
+    its = tags_table.c
+    query = sa.select(its.sweep_id, its.tag).where(its.kind == "sweep", its.sweep_id.in_(sweeps))
+    for row in connection.execute(query.order_by(its.sweep_id, its.tag)):
         by_sweep[row.sweep_id].append(row.tag)
     return dict(by_sweep)
 
@@ -459,17 +437,6 @@ def _insert_plan(
     its = {"sweep_id": sweep}
     rows = ({**its, "cell": one.cell, "candidate": one.index, "labels": dict(one.labels)} for one in candidates)
     insert(connection, candidate, rows)
-
-
-_ITS = trial.c.sweep_id == sweeps.c.id
-_LEFT = (
-    sa.exists().where(_ITS, trial.c.state.in_(TRIAL_ACTIVE)),
-    sa.exists().where(cell.c.sweep_id == sweeps.c.id, cell.c.open),
-    sa.exists().where(_ITS, evaluation_left()),
-)
-_UNSETTLED = (
-    sa.select(sweeps.c.id).where(sweeps.c.state == SweepState.RUNNING, *(~one for one in _LEFT)).order_by(sweeps.c.id)
-)
 
 
 class PlanRows(NamedTuple):
@@ -594,8 +561,15 @@ class SweepWriter(FencedAccess):
 
     def unsettled(self) -> list[int]:
         """Running sweeps whose trials, evaluations and searches have all ended; raises FencedError."""
+        its = trial.c.sweep_id == sweeps.c.id
+        left = (
+            sa.exists().where(its, trial.c.state.in_(TRIAL_ACTIVE)),
+            sa.exists().where(cell.c.sweep_id == sweeps.c.id, cell.c.open),
+            sa.exists().where(its, evaluation_left()),
+        )
+        query = sa.select(sweeps.c.id).where(sweeps.c.state == SweepState.RUNNING, *(~one for one in left))
         with self._database.holding() as connection:
-            return list(connection.scalars(_UNSETTLED))
+            return list(connection.scalars(query.order_by(sweeps.c.id)))
 
     def delete(self, sweep: int, by: int | None = None, outcome: str = "deleted") -> None:
         """Delete an ended sweep's rows, and those of the trainings that no other sweep points to.

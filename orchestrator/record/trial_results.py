@@ -20,13 +20,6 @@ from workers.catalog import stamp
 
 _NEW: Final = training.alias()  # to which a trial moves once it has further metrics
 _AT_ONCE: Final = 500
-_SWEEP: Final[sa.BindParameter[int]] = sa.bindparam("sweep")
-_CELLS: Final = sa.select(cell.c.cell, cell.c.labels).where(cell.c.sweep_id == _SWEEP).order_by(cell.c.cell)
-_CANDIDATES: Final = (
-    sa.select(candidate.c.cell, candidate.c.candidate, candidate.c.labels)
-    .where(candidate.c.sweep_id == _SWEEP)
-    .order_by(candidate.c.cell, candidate.c.candidate)
-)
 
 
 class TrialResultReader(Access):
@@ -43,7 +36,7 @@ class TrialResultReader(Access):
                 raise NotFoundError(absence(connection, sweep))
             cells, candidates, read = tuple[Cell, ...](), tuple[Candidate, ...](), tuple[TrialResult, ...]()
             if is_expanded(head):
-                cells, candidates = _planned(connection, sweep, only)
+                cells, candidates = _cells(connection, sweep, only), _candidates(connection, sweep, only)
                 read = tuple(_of_sweep(connection, sweep, only)) if trials else ()
             return SweepResults(
                 sweep=head.id, name=head.name, state=head.state, spec=head.spec, cells=cells, candidates=candidates,
@@ -53,8 +46,7 @@ class TrialResultReader(Access):
     def cells(self, sweep: int) -> tuple[Cell, ...]:
         """The cells of a sweep in order; empty before its trials are written."""
         with self._database.reading() as connection:
-            rows = [] if unexpanded(connection, sweep) else connection.execute(_CELLS, {"sweep": sweep}).all()
-        return tuple(Cell(row.cell, row.labels) for row in rows)
+            return () if unexpanded(connection, sweep) else _cells(connection, sweep)
 
     def at(self, sweep: int, moment: datetime) -> SweepResults:
         """The results of a sweep as they were at a time: the trials planned then, with results if they had ended.
@@ -131,26 +123,41 @@ class TrialResultReader(Access):
             return connection.execute(query.order_by(trial.c.position).limit(_AT_ONCE)).all()
 
 
-def _planned(
-    connection: sa.Connection, sweep: int, only: Collection[int] | None
-) -> tuple[tuple[Cell, ...], tuple[Candidate, ...]]:
-    cells, candidates = _CELLS, _CANDIDATES
+def _cells(connection: sa.Connection, sweep: int, only: Collection[int] | None = None) -> tuple[Cell, ...]:
+    query = sa.select(cell.c.cell, cell.c.labels).where(cell.c.sweep_id == sweep).order_by(cell.c.cell)
     if only is not None:
-        cells, candidates = cells.where(cell.c.cell.in_(only)), candidates.where(candidate.c.cell.in_(only))
-    its = {"sweep": sweep}
-    return (
-        tuple(Cell(one.cell, one.labels) for one in connection.execute(cells, its)),
-        tuple(Candidate(one.cell, one.candidate, one.labels) for one in connection.execute(candidates, its)),
-    )
+        query = query.where(cell.c.cell.in_(only))
+    return tuple(Cell(*row) for row in connection.execute(query))
+
+
+def _candidates(connection: sa.Connection, sweep: int, only: Collection[int] | None) -> tuple[Candidate, ...]:
+    columns = (candidate.c.cell, candidate.c.candidate, candidate.c.labels)
+    query = sa.select(*columns).where(candidate.c.sweep_id == sweep).order_by(*columns[:2])
+    if only is not None:
+        query = query.where(candidate.c.cell.in_(only))
+    return tuple(Candidate(*row) for row in connection.execute(query))
 
 
 def _of_sweep(connection: sa.Connection, sweep: int, only: Collection[int] | None) -> Iterator[TrialResult]:
+    query = (
+        sa.select(
+            trial.c.id, trial.c.cell, trial.c.candidate, trial.c.repeat, trial.c.repeat_labels, trial.c.state,
+            trial.c.diverged, trial.c.reused, trial.c.position, trial.c.seconds,
+            sa.case((trial.c.state == TrialState.FINISHED, training.c.metrics)).label("metrics"),
+            sa.case((trial.c.state == TrialState.FINISHED, training.c.stamp), else_="").label("stamp"),
+            sa.case((trial.c.state == TrialState.FINISHED, training.c.origin), else_="").label("origin"),
+            # without an evaluation, SQLite would give the text `null`, to be decoded for each row
+            sa.case((_NEW.c.id.is_not(None), _NEW.c.recipe["metrics"])).label("coming"),
+        )
+        .join(training, training.c.id == trial.c.training_id)
+        .outerjoin(_NEW, sa.and_(_NEW.c.id == trial.c.evaluation_id, _NEW.c.state.in_(TRIAL_ACTIVE)))
+        .where(trial.c.sweep_id == sweep)
+    )  # fmt: skip
     rows: Iterable[sa.Row[Any]]
     if only is None:
-        rows = connection.execute(_ALL_TRIALS.order_by(trial.c.position), {"sweep": sweep})
+        rows = connection.execute(query.order_by(trial.c.position))
     else:  # sorted here: SQLite would scan the whole sweep to return the rows in order
-        found = connection.execute(_OF_CELLS, {"sweep": sweep, "cells": [*only]})
-        rows = sorted(found, key=lambda row: row.position)
+        rows = sorted(connection.execute(query.where(trial.c.cell.in_(only))), key=lambda row: row.position)
     for row in timely(rows):
         yield TrialResult(
             trial=row.id, cell=row.cell, candidate=row.candidate, repeat=row.repeat, repeat_labels=row.repeat_labels,
@@ -164,23 +171,6 @@ def _values_of(metrics: Mapping[str, Any] | None) -> Mapping[str, float]:
     """A result's metrics, with NaN for null."""
     # The keys of a hundred thousand rows would be half of the memory.
     return {sys.intern(key): number(value) for key, value in (metrics or {}).items()}
-
-
-_ALL_TRIALS: Final[sa.Select[Any]] = (
-    sa.select(
-        trial.c.id, trial.c.cell, trial.c.candidate, trial.c.repeat, trial.c.repeat_labels, trial.c.state,
-        trial.c.diverged, trial.c.reused, trial.c.position, trial.c.seconds,
-        sa.case((trial.c.state == TrialState.FINISHED, training.c.metrics)).label("metrics"),
-        sa.case((trial.c.state == TrialState.FINISHED, training.c.stamp), else_="").label("stamp"),
-        sa.case((trial.c.state == TrialState.FINISHED, training.c.origin), else_="").label("origin"),
-        # without an evaluation, SQLite would give the text `null`, to be decoded for each row
-        sa.case((_NEW.c.id.is_not(None), _NEW.c.recipe["metrics"])).label("coming"),
-    )
-    .join(training, training.c.id == trial.c.training_id)
-    .outerjoin(_NEW, sa.and_(_NEW.c.id == trial.c.evaluation_id, _NEW.c.state.in_(TRIAL_ACTIVE)))
-    .where(trial.c.sweep_id == _SWEEP)
-)  # fmt: skip
-_OF_CELLS: Final = _ALL_TRIALS.where(trial.c.cell.in_(sa.bindparam("cells", expanding=True)))
 
 
 def _former_metrics(
