@@ -1,13 +1,15 @@
-"""The files, curves and logs of attempts."""
+"""The files, curves and logs of attempts: their reads, and the writes of curves and logs."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, Final
 
 import sqlalchemy as sa
 
 from orchestrator.record import schema
-from orchestrator.record.database import Access, chunked
+from orchestrator.record.columns import finite_or_none, storable
+from orchestrator.record.database import Access, chunked, insertion
 from orchestrator.record.schema import attempt, log, metric, training, trial
 from orchestrator.record.trainings import with_source
 from orchestrator.record.trials import training_of
@@ -15,7 +17,7 @@ from orchestrator.views.errors import NotFoundError
 from orchestrator.views.operations import SYSTEM
 from orchestrator.views.states import TRIAL_ENDED, TrialState
 from orchestrator.views.trials import Curve, LogView
-from workers.contract import KEPT_FILES
+from workers.contract import KEPT_FILES, Progress
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,3 +242,74 @@ def _log_text(connection: sa.Connection, training_id: int, offset: int) -> str:
         return ""
     begin = offset - rows[0].start
     return "".join(row.text for row in rows)[begin : begin + MAX_LOG_PAGE]
+
+
+MAX_LOG_BYTES: Final = 10 * 1_048_576
+"""The size of an attempt's log."""
+WRITTEN_LAST: Final = 2**31 - 1
+"""The `seq` of our own line at the end of an attempt's log."""
+_CUT_NOTE = "\n[the log is cut here: it passed 10 MiB]\n"
+
+MOST_POINTS: Final = 2_000
+"""Points of a `train/...` or `system/...` curve that an attempt keeps; some come several times a second."""
+LOOK_EVERY: Final = 500
+"""Messages after which curves are thinned."""
+
+
+def append_points(connection: sa.Connection, attempt_id: int, seq: int, progress: Progress) -> None:
+    """Add the reported metrics of a step to the curves of an attempt; existing points are kept.
+
+    Long `train/...` and `system/...` curves are thinned evenly. Evaluations are all kept: early stopping counts them.
+    """
+    if not progress.metrics:
+        return
+    now = datetime.now(UTC)
+    rows = [
+        {"attempt_id": attempt_id, "key": key, "step": progress.step, "value": finite_or_none(value), "at": now}
+        for key, value in progress.metrics.items()
+    ]
+    adding = insertion(connection, metric).on_conflict_do_nothing(index_elements=["attempt_id", "key", "step"])
+    connection.execute(adding, rows)
+    if seq % LOOK_EVERY == 0:
+        for key in progress.metrics:
+            if key.startswith(("train/", SYSTEM)):
+                _thin(connection, attempt_id, key)
+
+
+def _thin(connection: sa.Connection, attempt_id: int, key: str) -> None:
+    """Keep the first point of each of so many equal intervals, and the last point."""
+    own = (metric.c.attempt_id == attempt_id, metric.c.key == key)
+    rows = connection.execute(sa.select(metric.c.id, metric.c.step).where(*own).order_by(metric.c.step)).all()
+    if len(rows) <= MOST_POINTS:
+        return
+    width = (rows[-1].step - rows[0].step) / (MOST_POINTS // 2)
+    first = {int((row.step - rows[0].step) / width): row.id for row in reversed(rows)}
+    kept = {*first.values(), rows[-1].id}
+    for chunk in chunked([row.id for row in rows if row.id not in kept], 500):
+        connection.execute(sa.delete(metric).where(metric.c.id.in_(chunk)))
+
+
+def append_log(connection: sa.Connection, attempt: sa.Row[Any], seq: int, text: str) -> int:
+    """Append a chunk of text to a training's log; returns the size of the attempt's log in bytes."""
+    if attempt.log_bytes > MAX_LOG_BYTES:
+        return int(attempt.log_bytes)
+    encoded = storable(text).encode()
+    size = attempt.log_bytes + len(encoded)
+    if size > MAX_LOG_BYTES:
+        size = MAX_LOG_BYTES + 1  # says that the note is written
+        encoded = encoded[: MAX_LOG_BYTES - attempt.log_bytes]
+        text = encoded.decode("utf-8", "ignore") + _CUT_NOTE
+    write_log(connection, attempt.training_id, attempt.id, seq, storable(text))
+    return int(size)
+
+
+def write_log(connection: sa.Connection, training_id: int, attempt_id: int, seq: int, text: str) -> None:
+    """Append text to a training's log.
+
+    `seq` numbers the chunks of an attempt; 0 is the first line, which the conductor writes.
+    """
+    longer = sa.update(training).where(training.c.id == training_id)
+    longer = longer.values(log_length=training.c.log_length + len(text)).returning(training.c.log_length)
+    length = connection.execute(longer).scalar_one()
+    row = {"attempt_id": attempt_id, "seq": seq, "start": length - len(text), "text": text}
+    connection.execute(sa.insert(log), [row])

@@ -1,17 +1,22 @@
-"""Decides which training is claimed next: the order of the queue, and the limits on slots."""
+"""Claims the next training for a slot: the order of the queue, and the limits on slots."""
 
+import uuid
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
 import sqlalchemy as sa
 
-from orchestrator.record.database import Access, first_of_either, with_labels
-from orchestrator.record.schema import attempt, sweep, training, trial
-from orchestrator.record.trainings import evaluation_left, needed
+from orchestrator.record.attempts import write_log
+from orchestrator.record.changes import note_trials
+from orchestrator.record.database import Access, FencedAccess, first_of_either, with_labels
+from orchestrator.record.schema import attempt, collected, node, sweep, training, trial
+from orchestrator.record.trainings import evaluation_left, evaluation_of, needed
 from orchestrator.spec.spec import Slot
 from orchestrator.views.accounts import UNLIMITED, QuotaLimits
+from orchestrator.views.operations import Node, shape_of
 from orchestrator.views.runs import Order
 from orchestrator.views.states import SWEEP_GOING, TRIAL_ACTIVE, SweepState, TrialState
 
@@ -275,3 +280,72 @@ def trial_name(compared: Mapping[str, str], chosen: Mapping[str, str]) -> str:
 def cell_name(labels: Mapping[str, str]) -> str:
     """The name of a cell, from its labels: `triplet · sec`."""
     return " · ".join(labels.values()) or "all"
+
+
+class ClaimWriter(FencedAccess):
+    """Claims waiting trainings, so that each starts in one slot only."""
+
+    def next(self, passed: Exclusions = NOTHING) -> Order | None:
+        """Claim the next training of the queue; `None` if all waiting trainings are excluded by `passed`."""
+        with self._database.reading() as connection:
+            if first_waiting(connection, passed) is None:
+                return None  # the usual case, without the writer's lock
+        with self._database.writing() as connection:
+            first = first_waiting(connection, passed)
+            return None if first is None else _claim(connection, self._database.fence, first)
+
+
+def _claim(connection: sa.Connection, fence: int, turn: Turn) -> Order:
+    now, training_id, slot = datetime.now(UTC), turn.training, turn.slot
+    claiming = (
+        sa.update(training)
+        .where(training.c.id == training_id, training.c.state == TrialState.WAITING)
+        .values(state=TrialState.RUNNING, started=sa.func.coalesce(training.c.started, now))
+        .returning(training.c.uid, training.c.recipe, training.c.need, training.c.source)
+    )
+    row = connection.execute(claiming).one()
+    run_with_training(connection, training_id, now)
+    number, resume = _number_and_resume(connection, training_id, row.uid)
+    # The attempt will keep weights again.
+    connection.execute(sa.delete(collected).where(collected.c.training_id == training_id))
+    uid = str(uuid.uuid4())
+    values = {
+        "uid": uid, "training_id": training_id, "number": number, "state": RUNNING, "fence": fence,
+        "slot": slot.model_dump(mode="json"), "resumed_from": resume, "started": now, "owner_id": turn.owner,
+        "project_id": turn.project, "cpus": slot.cpus, "gpus": _gpus(connection, slot),
+    }  # fmt: skip
+    connection.execute(sa.insert(attempt), [values])
+    if number > 1:
+        attempt_id = connection.execute(sa.select(attempt.c.id).where(attempt.c.uid == uid)).scalar_one()
+        write_log(connection, training_id, attempt_id, 0, f"--- attempt {number} ---\n")
+    names = order_names(connection, training_id)
+    evaluation = None if row.source is None else evaluation_of(connection, row.source, row.recipe)
+    return Order(uid, row.uid, number, row.recipe, slot, resume, need=row.need, evaluation=evaluation, **names)
+
+
+def _gpus(connection: sa.Connection, slot: Slot) -> float:
+    """The GPUs that an attempt holds; `auto` depends on the present nodes."""
+    if slot.gpus != "auto":
+        return slot.gpus
+    there = connection.execute(sa.select(node.c.uid, node.c.host, node.c.resources).where(node.c.alive))
+    return shape_of(slot, [Node(row.uid, row.host, row.resources) for row in there]).gpus
+
+
+def run_with_training(connection: sa.Connection, training_id: int, now: datetime) -> None:
+    """Set the waiting trials of all sweeps that share a training to running."""
+    begun = connection.execute(
+        sa.update(trial)
+        .where(trial.c.training_id == training_id, trial.c.state == TrialState.WAITING)
+        .values(state=TrialState.RUNNING, started=sa.func.coalesce(trial.c.started, now))
+        .returning(trial.c.sweep_id, trial.c.id)
+    ).all()
+    note_trials(connection, [(row.sweep_id, row.id) for row in begun])
+
+
+def _number_and_resume(connection: sa.Connection, training_id: int, uid: str) -> tuple[int, str | None]:
+    """The next attempt's number, and the latest checkpoint."""
+    query = sa.select(attempt.c.number, attempt.c.checkpoint).where(attempt.c.training_id == training_id)
+    earlier = connection.execute(query.order_by(attempt.c.number.desc())).all()
+    number = earlier[0].number + 1 if earlier else 1
+    kept = next((row for row in earlier if row.checkpoint), None)
+    return number, f"{uid}/{kept.number}/{kept.checkpoint}" if kept else None

@@ -16,7 +16,6 @@ from orchestrator.record.accounts import AccountReader, AuditLog, DirectoryReade
 from orchestrator.record.attempts import ArtifactReader, CurveReader, LogReader
 from orchestrator.record.capacity import CapacityReader, CapacityWriter, DataReader, DataWriter, QuotaReader
 from orchestrator.record.changes import ChangeReader, ChangeWriter, DeliveryReader, DeliveryWriter
-from orchestrator.record.claims import ClaimWriter
 from orchestrator.record.cluster import ClusterReader, GaugeReader
 from orchestrator.record.database import Database, FencedDatabase
 from orchestrator.record.lease import Lease, LeaseWriter
@@ -25,7 +24,7 @@ from orchestrator.record.migrations import difference, refuse_newer
 from orchestrator.record.migrations import migrate as upgrade
 from orchestrator.record.mirror_runs import MirrorStateReader, RunReader
 from orchestrator.record.outbox import OutboxReader, OutboxWriter
-from orchestrator.record.queue import ClaimReader
+from orchestrator.record.queue import ClaimReader, ClaimWriter
 from orchestrator.record.renewal import TrainingWriter
 from orchestrator.record.requests import RequestReader, RequestWriter, Submissions
 from orchestrator.record.resolutions import ResolutionReader, ResolutionWriter

@@ -9,6 +9,7 @@ import sqlalchemy as sa
 
 from orchestrator.cost.estimate import shape_key, shape_of
 from orchestrator.record import schema, trial_rows
+from orchestrator.record.attempts import WRITTEN_LAST, append_log, append_points, write_log
 from orchestrator.record.changes import (
     MAY_BE_SHOWN,
     REST_SECONDS,
@@ -22,9 +23,9 @@ from orchestrator.record.changes import (
     queue_delivery_stalled,
     trials_changed,
 )
-from orchestrator.record.claims import WRITTEN_LAST, append_log, append_points, run_with_training, write_log
 from orchestrator.record.columns import dump_result, finite_or_none, selection_score, shortened, storable
 from orchestrator.record.database import FencedAccess, chunked, of_candidate, require_sweep, trials_by_state
+from orchestrator.record.queue import run_with_training
 from orchestrator.record.schema import attempt, candidate, cell, training, trial
 from orchestrator.record.schema import sweep as sweeps
 from orchestrator.record.trainings import (

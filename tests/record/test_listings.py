@@ -309,8 +309,8 @@ def test_progress_counts_steps(store: Store, fence: int, writer: Writer) -> None
 
 @ON_BOTH
 def test_a_long_curve_is_thinned(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("orchestrator.record.claims.MOST_POINTS", 20)
-    monkeypatch.setattr("orchestrator.record.claims.LOOK_EVERY", 10)
+    monkeypatch.setattr("orchestrator.record.attempts.MOST_POINTS", 20)
+    monkeypatch.setattr("orchestrator.record.attempts.LOOK_EVERY", 10)
     fence = lease(store)
     sweep = started(store, fence, losses=["triplet"], seeds=[0])
     order, writer = claimed(store, fence), store.writer(fence)
@@ -379,7 +379,7 @@ def test_a_log_is_read_from_an_offset_over_all_attempts(store: Store, fence: int
 
 
 def test_a_log_stops_at_its_limit_with_a_note(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("orchestrator.record.claims.MAX_LOG_BYTES", 10)
+    monkeypatch.setattr("orchestrator.record.attempts.MAX_LOG_BYTES", 10)
     monkeypatch.setattr(attempts, "MAX_LOG_PAGE", 7)
     fence = lease(store)
     sweep = started(store, fence, losses=["triplet"], seeds=[0])
