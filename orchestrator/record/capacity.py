@@ -198,10 +198,10 @@ class QuotaState:
 class QuotaReader(Access):
     """Reads the quotas of all users and projects with their use. Callers decide what to show."""
 
-    def uses(self) -> list[QuotaUse]:
-        """Every user and every project with its quota and the used slots and hours."""
+    def uses(self, *, limited: bool = False) -> list[QuotaUse]:
+        """All users and projects, or only those with a quota (`limited`), with their used slots and hours."""
         with calling(OWNER), self._database.reading() as connection:
-            subjects = _subjects(connection)
+            subjects = [one for one in _subjects(connection) if not limited or one.quota != Quota()]
             hours, held = _hours_of(connection, subjects), FreeSlots(connection, UNLIMITED)
         uses = []
         for subject in subjects:

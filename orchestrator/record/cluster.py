@@ -210,7 +210,7 @@ class GaugeReader(Access):
             deliveries=DeliveryReader(self._database).backlog(),
             report_lag=self._report_lag(),
             heartbeat=cluster.heartbeat(),
-            quotas=[use for use in QuotaReader(self._database).uses() if use.kind == "project" and use.limited],
+            quotas=[use for use in QuotaReader(self._database).uses(limited=True) if use.kind == "project"],
         )
 
     def _by(self, column: sa.Column[str]) -> dict[str, int]:

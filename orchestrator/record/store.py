@@ -22,8 +22,7 @@ from orchestrator.record.lease import Lease, LeaseWriter
 from orchestrator.record.listings import Annotations, ListingReader, PlotReader
 from orchestrator.record.migrations import difference, refuse_newer
 from orchestrator.record.migrations import migrate as upgrade
-from orchestrator.record.mirror_runs import MirrorStateReader, RunReader
-from orchestrator.record.outbox import OutboxReader, OutboxWriter
+from orchestrator.record.outbox import MirrorStateReader, OutboxReader, OutboxWriter, RunReader
 from orchestrator.record.queue import ClaimReader, ClaimWriter
 from orchestrator.record.renewal import TrainingWriter
 from orchestrator.record.requests import RequestReader, RequestWriter, Submissions

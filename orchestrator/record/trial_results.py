@@ -1,7 +1,7 @@
 """Reads the results from which a sweep's tables are computed, and the provenance of every trial."""
 
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
@@ -91,36 +91,19 @@ class TrialResultReader(Access):
     def provenance(self, sweep: int, cell: int | None = None) -> Iterator[TrialProvenance]:
         """The trials of a sweep or of a cell with their provenance, in order; raises NotFoundError.
 
-        For a cell without metrics. Only a few hundred are in memory at once, since a sweep may have a hundred thousand
-        with kilobytes each.
+        Only a few hundred are in memory at once, since a sweep may have a hundred thousand with kilobytes each.
         """
+        its = sa.select(trial.c.id).where(trial.c.sweep_id == sweep)
         if cell is not None:
-            yield from self._of_cell(sweep, cell)
-            return
-        after = -1
-        while rows := self._chunk(sweep, after):
-            for row in rows:
-                yield _provenance(row)
-            after = rows[-1].position
-
-    def _of_cell(self, sweep: int, cell: int) -> Iterator[TrialProvenance]:
-        # Sorted here: SQLite would scan the whole sweep to return the rows in order.
-        its = sa.select(trial.c.id, trial.c.position).where(trial.c.sweep_id == sweep, trial.c.cell == cell)
+            its = its.where(trial.c.cell == cell)
         with self._database.reading() as connection:
             require_sweep(connection, sweep)
-            rows = [] if unexpanded(connection, sweep) else connection.execute(its).all()
-        ids = [row.id for row in sorted(rows, key=lambda row: row.position)]
+            ids = [] if unexpanded(connection, sweep) else sorted(connection.scalars(its))  # the order of the plan
         for chunk in chunked(ids, _AT_ONCE):
-            found = self._rows(_UNMEASURED.where(trial.c.id.in_(chunk)))
-            yield from (_provenance(row) for row in sorted(found, key=lambda row: row.position))
-
-    def _chunk(self, sweep: int, after: int) -> Sequence[Any]:
-        query = _WHOLE.where(trial.c.sweep_id == sweep, trial.c.position > after)
-        with self._database.reading() as connection:
-            require_sweep(connection, sweep)
-            if unexpanded(connection, sweep):
-                return []
-            return connection.execute(query.order_by(trial.c.position).limit(_AT_ONCE)).all()
+            with self._database.reading() as connection:
+                require_sweep(connection, sweep)
+                rows = connection.execute(_PROVENANCES.where(trial.c.id.in_(chunk)).order_by(trial.c.id)).all()
+            yield from map(_provenance, rows)
 
 
 def _cells(connection: sa.Connection, sweep: int, only: Collection[int] | None = None) -> tuple[Cell, ...]:
@@ -207,15 +190,9 @@ def _provenance(row: Any) -> TrialProvenance:
     )  # fmt: skip
 
 
-def _provenances(metrics: sa.ColumnElement[Any]) -> sa.Select[Any]:
-    return sa.select(
-        trial.c.id, trial.c.uid, trial.c.cell, trial.c.candidate, trial.c.repeat, trial.c.repeat_labels,
-        trial.c.state, trial.c.diverged, trial.c.reused, trial.c.reason, trial.c.position, trial.c.mlflow_run,
-        training.c.uid.label("training"), training.c.fingerprint, training.c.recipe, metrics.label("metrics"),
-        training.c.best_step, training.c.seconds, training.c.score, training.c.error,
-        training.c.result["provenance"].label("provenance"),
-    ).join(training, training.c.id == trial.c.training_id)  # fmt: skip
-
-
-_UNMEASURED: Final = _provenances(sa.null())
-_WHOLE: Final = _provenances(training.c.metrics)
+_PROVENANCES: Final = sa.select(
+    trial.c.id, trial.c.uid, trial.c.cell, trial.c.candidate, trial.c.repeat, trial.c.repeat_labels, trial.c.state,
+    trial.c.diverged, trial.c.reused, trial.c.reason, trial.c.mlflow_run, training.c.uid.label("training"),
+    training.c.fingerprint, training.c.recipe, training.c.metrics, training.c.best_step, training.c.seconds,
+    training.c.score, training.c.error, training.c.result["provenance"].label("provenance"),
+).join(training, training.c.id == trial.c.training_id)  # fmt: skip

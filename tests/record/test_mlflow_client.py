@@ -11,10 +11,10 @@ import pytest
 from mlflow.entities import Run, ViewType
 from mlflow.tracking import MlflowClient
 
-from orchestrator.record.mirror_runs import CurvePoint
 from orchestrator.record.mlflow import tracker as tracking
 from orchestrator.record.mlflow.client import KEY_TAG, NOT_FINITE_TAG, SWEEP_TAG, MlflowTracker
 from orchestrator.record.mlflow.tracker import RunGoneError, RunMirror, Tracker
+from orchestrator.record.outbox import CurvePoint
 from orchestrator.views.errors import UnavailableError
 from tests.mlflow_server import Another
 from tests.ports import free_port

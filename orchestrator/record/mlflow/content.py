@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from orchestrator.record.columns import number
-from orchestrator.record.mirror_runs import LOSS, CellRun, SweepRun, TrialRun
 from orchestrator.record.mlflow.tracker import Artifacts, DatasetMirror, RunMirror, RunStatus, accepted
+from orchestrator.record.outbox import LOSS, CellRun, SweepRun, TrialRun
 from orchestrator.record.queue import cell_name, trial_name
 from orchestrator.views.states import TrialState
 from orchestrator.views.sweeps import VIEW

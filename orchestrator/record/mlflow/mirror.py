@@ -7,7 +7,6 @@ from contextlib import suppress
 from functools import cached_property, partial
 from typing import Final
 
-from orchestrator.record.mirror_runs import SweepRun, TrialRun
 from orchestrator.record.mlflow.content import (
     cell_mirror,
     experiment_name,
@@ -23,7 +22,7 @@ from orchestrator.record.mlflow.tracker import (
     Tracker,
     TrackerRefusedError,
 )
-from orchestrator.record.outbox import Dirty
+from orchestrator.record.outbox import Dirty, SweepRun, TrialRun
 from orchestrator.record.store import Store, Writer
 from orchestrator.views.errors import ConflictError, FencedError, NotFoundError, UnavailableError
 from orchestrator.views.states import SWEEP_ENDED

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final, Literal, Protocol
 
-from orchestrator.record.mirror_runs import CurvePoint
+from orchestrator.record.outbox import CurvePoint
 from orchestrator.views.errors import MetricsweepError, UnavailableError
 
 _MAX_KEY: Final = 250  # characters
