@@ -272,9 +272,6 @@ class DeliveryWriter(FencedAccess):
 
 REST_SECONDS: Final = 5.0
 """How long progress may wait before it is mirrored, so that several messages are sent to MLflow at once."""
-MAY_BE_SHOWN: Final = sa.or_(trial.c.started.is_not(None), trial.c.mlflow_run.is_not(None))
-"""Whether MLflow may show a run of a trial; the run of a trial that has begun is recorded only after it is sent. Not
-for RETURNING, where SQLite 3.40 takes it as true for every row."""
 
 
 def mark_sweep(connection: sa.Connection, sweep: int, state: str | None = None) -> None:
@@ -296,11 +293,6 @@ def mark_whole(connection: sa.Connection, sweep: int, trials: list[int], cells: 
     _mark(connection, "trial", sweep, trials)
     _mark(connection, "cell", sweep, cells)
     _mark(connection, "sweep", sweep, [sweep])
-
-
-def may_be_shown(row: sa.Row[Any]) -> bool:
-    """Whether MLflow may show the trial of a row, as the SQL condition `MAY_BE_SHOWN` decides it."""
-    return row.started is not None or row.mlflow_run is not None
 
 
 def mark_trials(connection: sa.Connection, rows: list[tuple[int, int]], rest: float = 0.0) -> None:

@@ -1,6 +1,6 @@
 """Writes events of attempts, cells and sweeps once; a repeated event changes nothing."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
@@ -11,12 +11,10 @@ from orchestrator.cost.estimate import shape_key, shape_of
 from orchestrator.record import schema, trial_rows
 from orchestrator.record.attempts import WRITTEN_LAST, append_log, append_points, write_log
 from orchestrator.record.changes import (
-    MAY_BE_SHOWN,
     REST_SECONDS,
     mark_cell,
     mark_sweep,
     mark_trials,
-    may_be_shown,
     note,
     note_progress,
     note_trials,
@@ -197,12 +195,12 @@ class EventWriter(FencedAccess):
             return
         mark_cell(connection, event.sweep, summary.cell)
         mark_sweep(connection, event.sweep)
-        # A tag of their runs says whether their candidate was selected.
-        chosen: sa.ColumnElement[bool] = sa.false()
-        if summary.candidate is not None:
-            chosen = sa.or_(trial.c.candidate == summary.candidate, MAY_BE_SHOWN)
-        shown = connection.scalars(sa.select(trial.c.id).where(its_trials, chosen)).all()
-        mark_trials(connection, [(event.sweep, number) for number in shown])
+        if summary.candidate is not None:  # a tag of their runs says whether their candidate was selected
+            shown = sa.or_(
+                trial.c.candidate == summary.candidate, trial.c.started.is_not(None), trial.c.mlflow_run.is_not(None)
+            )
+            rows = connection.execute(sa.select(trial.c.sweep_id, trial.c.id).where(its_trials, shown)).tuples()
+            mark_trials(connection, list(rows))
 
 
 def _end_sweep(connection: sa.Connection, sweep: int) -> SweepState | None:
@@ -291,22 +289,34 @@ class PruningWriter(FencedAccess):
         with self._database.writing() as connection:
             if connection.execute(_rival(decision)).first() is None:
                 return None
-            rows = connection.execute(
-                sa.update(trial)
-                .where(*_judged(trial, decision), trial.c.state.in_(before(TRIAL_STEPS, TrialState.PRUNED)))
-                .values(state=TrialState.PRUNED, ended=datetime.now(UTC), reason=_reason(decision))
-                .returning(trial.c.id, trial.c.training_id, trial.c.started, trial.c.mlflow_run)
-            ).all()
-            if rows:
+            its = _judged(trial, decision)
+            pruned = _end_trials(connection, decision.sweep, its, TrialState.PRUNED, _reason(decision))
+            if pruned:
                 connection.execute(
                     sa.update(candidate)
                     .where(*_judged(candidate, decision), candidate.c.score_event.is_(None))
                     .values(pruned=decision.number, score=finite_or_none(decision.value))
                 )
-                end_unneeded(connection, [row.training_id for row in rows], TrialState.PRUNED)
-                mark_trials(connection, [(decision.sweep, row.id) for row in rows if may_be_shown(row)])
-                note_trials(connection, [(decision.sweep, row.id) for row in rows])
-            return len(rows)
+            return pruned
+
+
+def _end_trials(
+    connection: sa.Connection,
+    sweep: int,
+    which: Iterable[sa.ColumnElement[bool]],
+    state: TrialState,
+    reason: str | sa.ColumnElement[str] | None = None,
+) -> int:
+    """End the active trials of a sweep that meet conditions, and unneeded trainings; returns how many trials."""
+    ending = sa.update(trial).where(trial.c.sweep_id == sweep, *which, trial.c.state.in_(before(TRIAL_STEPS, state)))
+    values = {"state": state, "ended": datetime.now(UTC)} | ({} if reason is None else {"reason": reason})
+    columns = (trial.c.id, trial.c.training_id, trial.c.started, trial.c.mlflow_run)
+    rows = connection.execute(ending.values(values).returning(*columns)).all()
+    end_unneeded(connection, [row.training_id for row in rows], state)
+    # MLflow may show a run of a trial that has begun before the run is recorded.
+    mark_trials(connection, [(sweep, row.id) for row in rows if row.started is not None or row.mlflow_run is not None])
+    note_trials(connection, [(sweep, row.id) for row in rows])
+    return len(rows)
 
 
 def _judged(table: sa.Table, decision: PruningDecision) -> tuple[sa.ColumnElement[bool], ...]:
@@ -345,13 +355,7 @@ def prune_added(connection: sa.Connection, sweep: int, position: int) -> None:
     gone = sa.exists().where(*here, other.c.state == TrialState.PRUNED)
     spared = sa.exists().where(*here, other.c.reason.is_not(None), other.c.state != TrialState.PRUNED)
     reason = "pruned with its candidate, which had been pruned before this repeat was added"
-    rows = connection.scalars(
-        sa.update(trial)
-        .where(trial.c.sweep_id == sweep, trial.c.position >= position, trial.c.state.in_(TRIAL_ACTIVE), gone, ~spared)
-        .values(state=TrialState.PRUNED, ended=datetime.now(UTC), reason=reason)
-        .returning(trial.c.training_id)
-    )
-    end_unneeded(connection, list(rows), TrialState.PRUNED)
+    _end_trials(connection, sweep, (trial.c.position >= position, gone, ~spared), TrialState.PRUNED, reason)
 
 
 class Touched(NamedTuple):
@@ -416,16 +420,8 @@ class TrialWriter(FencedAccess):
 
 def cancel_trials(connection: sa.Connection, sweep: int, one: int | None = None, cell: int | None = None) -> Touched:
     """Cancel the active trials and the evaluations of a sweep, of a cell, or of one trial; returns how many."""
-    rows = connection.execute(
-        sa.update(trial)
-        .where(*part_of(sweep, one, cell), trial.c.state.in_(before(TRIAL_STEPS, TrialState.CANCELLED)))
-        .values(state=TrialState.CANCELLED, ended=datetime.now(UTC))
-        .returning(trial.c.id, trial.c.training_id, trial.c.started, trial.c.mlflow_run)
-    ).all()
-    end_unneeded(connection, [row.training_id for row in rows])
-    mark_trials(connection, [(sweep, row.id) for row in rows if may_be_shown(row)])
-    note_trials(connection, [(sweep, row.id) for row in rows])
-    return Touched(len(rows), trial_rows.cancel(connection, sweep, one, cell))
+    cancelled = _end_trials(connection, sweep, part_of(sweep, one, cell), TrialState.CANCELLED)
+    return Touched(cancelled, trial_rows.cancel(connection, sweep, one, cell))
 
 
 def _expand_again(connection: sa.Connection, sweep: int) -> Touched:
