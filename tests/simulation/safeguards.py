@@ -178,7 +178,7 @@ SAFEGUARDS: Final[Mapping[str, Safeguard]] = {
         replace(USUAL, crashes=0.025),
     ),
     "each change is marked for MLflow in its transaction": Safeguard(
-        _replaced("orchestrator.record.transitions", "mark_trials", lambda *given: None), 0, soak=False
+        _replaced("orchestrator.record.changes", "_upsert", lambda *given: None), 0, soak=False
     ),
     "a slot that is given up ends before its training continues elsewhere": Safeguard(
         _replaced(SlotPool, "drop", _dropped), 0, soak=False
