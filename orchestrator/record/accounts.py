@@ -221,15 +221,11 @@ class DirectoryReader(Access):
             places = _places(connection, [row.id for row in rows])
         items = [
             UserView(
-                name=row.name,
-                role=Role(row.role),
-                created=row.created,
-                disabled=row.disabled,
-                projects=places[row.id],
+                name=row.name, role=Role(row.role), created=row.created, disabled=row.disabled, projects=places[row.id],
                 login=None if row.subject is None else LoginView(issuer=row.issuer, subject=row.subject),
             )
             for row in rows[:limit]
-        ]
+        ]  # fmt: skip
         return Page(items=items, next_cursor=next_cursor(rows, limit))
 
     def user(self, name: str) -> UserView:
@@ -250,10 +246,7 @@ class DirectoryReader(Access):
             members: dict[int, list[str]] = defaultdict(list)
             for row in connection.execute(joined):
                 members[row.project_id].append(row.name)
-        items = [
-            ProjectView(name=row.name, open=row.open, created=row.created, members=members[row.id])
-            for row in rows[:limit]
-        ]
+        items = [ProjectView(**row._mapping, members=members[row.id]) for row in rows[:limit]]
         return Page(items=items, next_cursor=next_cursor(rows, limit))
 
     def project(self, name: str) -> ProjectView:

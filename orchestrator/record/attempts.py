@@ -12,7 +12,7 @@ from orchestrator.record.columns import finite_or_none, storable
 from orchestrator.record.database import Access, chunked, insertion
 from orchestrator.record.schema import attempt, log, metric, training, trial
 from orchestrator.record.trainings import with_source
-from orchestrator.record.trials import training_of
+from orchestrator.record.trials import of_trial
 from orchestrator.views.errors import NotFoundError
 from orchestrator.views.operations import SYSTEM
 from orchestrator.views.states import TRIAL_ENDED, TrialState
@@ -101,7 +101,7 @@ class CurveReader(Access):
     def of(self, trial: int) -> list[Curve]:
         """All curves of a trial's training, final or as reported so far; raises NotFoundError."""
         with self._database.reading() as connection:
-            merged = _curves(connection, training_of(connection, trial))
+            merged = _curves(connection, of_trial(connection, trial, schema.trial.c.training_id))
         return [Curve(key=key, points=points) for key, points in sorted(merged.items())]
 
     def of_trials(self, trials: Iterable[int], keys: Collection[str]) -> dict[int, dict[str, Points]]:
@@ -206,7 +206,7 @@ class LogReader(Access):
         columns = sa.select(training.c.id, training.c.state, training.c.log_length)
         evaluation = sa.select(schema.trial.c.evaluation_id).where(schema.trial.c.id == trial)
         with self._database.reading() as connection:
-            ids = with_source(connection, training_of(connection, trial))
+            ids = with_source(connection, of_trial(connection, trial, schema.trial.c.training_id))
             evaluated = connection.scalar(evaluation)
             ids += [] if evaluated is None else [evaluated]
             rows = [connection.execute(columns.where(training.c.id == number)).one() for number in ids]
@@ -220,13 +220,8 @@ class LogReader(Access):
                 before += row.log_length
         text = text[:MAX_LOG_PAGE]
         following = offset + len(text)
-        return LogView(
-            trial=trial,
-            text=text,
-            offset=offset,
-            next_offset=following,
-            complete=all(row.state in TRIAL_ENDED for row in rows) and following >= length,
-        )
+        complete = all(row.state in TRIAL_ENDED for row in rows) and following >= length
+        return LogView(trial=trial, text=text, offset=offset, next_offset=following, complete=complete)
 
 
 def _log_text(connection: sa.Connection, training_id: int, offset: int) -> str:

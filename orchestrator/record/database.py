@@ -384,20 +384,20 @@ class Access:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def _rows(self, query: sa.Executable, values: Mapping[str, Any] | None = None) -> Sequence[sa.Row[Any]]:
+    def _rows(self, query: sa.Executable) -> Sequence[sa.Row[Any]]:
         """All rows of one query, in its own transaction."""
         with self._database.reading() as connection:
-            return connection.execute(query, values).all()
+            return connection.execute(query).all()
 
-    def _row(self, query: sa.Executable, values: Mapping[str, Any] | None = None) -> sa.Row[Any] | None:
+    def _row(self, query: sa.Executable) -> sa.Row[Any] | None:
         """The only row of a query, or `None`, in its own transaction."""
         with self._database.reading() as connection:
-            return connection.execute(query, values).one_or_none()
+            return connection.execute(query).one_or_none()
 
-    def _scalar(self, query: sa.Executable, values: Mapping[str, Any] | None = None) -> Any:
+    def _scalar(self, query: sa.Executable) -> Any:
         """The only value of a query, or `None`, in its own transaction."""
         with self._database.reading() as connection:
-            return connection.scalar(query, values)
+            return connection.scalar(query)
 
     def _exists(self, query: sa.Select[Any]) -> bool:
         """Whether a query has rows, in its own transaction."""

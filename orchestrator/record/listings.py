@@ -17,7 +17,7 @@ from orchestrator.record.columns import UtcTime
 from orchestrator.record.database import Access, decode, encode, require_lasting, require_sweep, upsert, with_labels
 from orchestrator.record.filters import FilterCompiler, Resolved, TrialColumns, fixed, sweeps_of
 from orchestrator.record.schema import cell, note, tag, trial
-from orchestrator.record.trials import of_whole
+from orchestrator.record.trials import of_trial, of_whole
 from orchestrator.views.accounts import caller
 from orchestrator.views.errors import ConflictError, InvalidFilterError, NotFoundError
 from orchestrator.views.filters import All, Condition, Filter, Word, conditions
@@ -548,10 +548,8 @@ class Annotations(Access):
 
     def sweep_of(self, number: int) -> int:
         """The number of the sweep that a trial belongs to; raises NotFoundError."""
-        sweep = self._scalar(sa.select(trial.c.sweep_id).where(trial.c.id == number))
-        if sweep is None:
-            raise NotFoundError(f"no trial {number}")
-        return int(sweep)
+        with self._database.reading() as connection:
+            return of_trial(connection, number, trial.c.sweep_id)
 
 
 def _require(connection: sa.Connection, kind: AnnotatedKind, sweep: int, entity: int) -> None:

@@ -83,11 +83,9 @@ class Submissions(Access):
         known = self._known(new)
         if known is not None:
             return known
-        values = {
-            "uid": new.uid, "name": new.name, "text": new.text, "spec": new.spec, "total": new.total,
-            "actor": new.actor, "idempotency_key": new.idempotency_key, "body_hash": new.body_hash,
-            "owner_id": who.user, "created": datetime.now(UTC), "state": SweepState.QUEUED, "priority": new.priority,
-        }  # fmt: skip
+        names = ("uid", "name", "text", "spec", "total", "actor", "idempotency_key", "body_hash", "priority")
+        values = {name: getattr(new, name) for name in names}
+        values |= {"owner_id": who.user, "created": datetime.now(UTC), "state": SweepState.QUEUED}
         try:
             with self._database.writing() as connection:
                 lock_changes(connection)

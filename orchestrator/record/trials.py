@@ -1,7 +1,7 @@
 """Reads trials for clients: pages, one trial, its neighbours, and how far a sweep's trials are written."""
 
 from collections.abc import Collection, Iterator
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import sqlalchemy as sa
 
@@ -37,14 +37,6 @@ WRITTEN: Final = (
 """How many trials of a sweep have a row."""
 
 
-class TrialPlace(NamedTuple):
-    """The place of a trial in its sweep: the indices of its cell, candidate and repeat."""
-
-    cell: int
-    candidate: int
-    repeat: int
-
-
 def is_expanded(row: Any) -> bool:
     """Whether all trials of a sweep are written; `row` has the `started` and `state` of the sweep."""
     return row.started is not None or row.state not in _STATES
@@ -78,11 +70,11 @@ class ExpansionReader(Access):
         query = sa.select(candidate.c.labels).where(candidate.c.sweep_id == number)
         return self._labels(query.order_by(candidate.c.cell, candidate.c.candidate))
 
-    def last_place(self, number: int) -> TrialPlace | None:
-        """The place of a sweep's last written trial, or `None`."""
+    def last_place(self, number: int) -> tuple[int, int, int] | None:
+        """The indices of the cell, candidate and repeat of a sweep's last written trial, or `None`."""
         query = sa.select(trial.c.cell, trial.c.candidate, trial.c.repeat).where(trial.c.sweep_id == number)
         row = self._row(query.order_by(trial.c.position.desc()).limit(1))
-        return None if row is None else TrialPlace(row.cell, row.candidate, row.repeat)
+        return None if row is None else (row.cell, row.candidate, row.repeat)
 
     def _labels(self, query: sa.Select[tuple[Any]]) -> Iterator[Labels]:
         with self._database.reading() as connection:
@@ -268,9 +260,9 @@ def first_trial(connection: sa.Connection, training_id: int) -> int | None:
     return first
 
 
-def training_of(connection: sa.Connection, number: int) -> int:
-    """The id of the training that a trial points to; raises NotFoundError."""
-    found = connection.scalar(sa.select(trial.c.training_id).where(trial.c.id == number))
+def of_trial(connection: sa.Connection, number: int, column: sa.Column[int]) -> int:
+    """The value of a column of a trial, such as its training; raises NotFoundError."""
+    found = connection.scalar(sa.select(column).where(trial.c.id == number))
     if found is None:
         raise NotFoundError(f"no trial {number}")
     return int(found)
