@@ -38,26 +38,6 @@ class UtcTime(sa.TypeDecorator[datetime]):
         return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
 
 
-class DatabaseSeconds(FunctionElement[float]):
-    """SQL for the seconds since 1970 by the database's clock.
-
-    Leases use only this clock, since the clocks of hosts differ.
-    """
-
-    type = sa.Float(53)
-    inherit_cache = True
-
-
-@compiles(DatabaseSeconds, "sqlite")
-def _sqlite_seconds(element: DatabaseSeconds, compiler: SQLCompiler, **kw: Any) -> str:
-    return "((julianday('now') - 2440587.5) * 86400.0)"
-
-
-@compiles(DatabaseSeconds, "postgresql")
-def _postgres_seconds(element: DatabaseSeconds, compiler: SQLCompiler, **kw: Any) -> str:
-    return "CAST(EXTRACT(EPOCH FROM clock_timestamp()) AS DOUBLE PRECISION)"
-
-
 class Seconds(FunctionElement[float]):
     """SQL that converts a time column to seconds since 1970, which SQLite and Postgres can subtract and sum."""
 
@@ -65,14 +45,25 @@ class Seconds(FunctionElement[float]):
     inherit_cache = True
 
 
+class DatabaseSeconds(Seconds):
+    """SQL for the seconds since 1970 by the database's clock.
+
+    Leases use only this clock, since the clocks of hosts differ.
+    """
+
+    inherit_cache = True
+
+
 @compiles(Seconds, "sqlite")
-def _sqlite_seconds_of(element: Seconds, compiler: SQLCompiler, **kw: Any) -> str:
-    return f"((julianday({compiler.process(element.clauses, **kw)}) - 2440587.5) * 86400.0)"
+def _sqlite_seconds(element: Seconds, compiler: SQLCompiler, **kw: Any) -> str:
+    at = compiler.process(element.clauses, **kw) or "'now'"
+    return f"((julianday({at}) - 2440587.5) * 86400.0)"
 
 
 @compiles(Seconds, "postgresql")
-def _postgres_seconds_of(element: Seconds, compiler: SQLCompiler, **kw: Any) -> str:
-    return f"CAST(EXTRACT(EPOCH FROM {compiler.process(element.clauses, **kw)}) AS DOUBLE PRECISION)"
+def _postgres_seconds(element: Seconds, compiler: SQLCompiler, **kw: Any) -> str:
+    at = compiler.process(element.clauses, **kw) or "clock_timestamp()"
+    return f"CAST(EXTRACT(EPOCH FROM {at}) AS DOUBLE PRECISION)"
 
 
 _MAX_RESULT_BYTES: Final = 1_048_576

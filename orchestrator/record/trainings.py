@@ -245,8 +245,6 @@ class TrainingReader(Access):
         return [Outdated(row.id, row.stamp, row.recipe, row.evaluated) for row in self._rows(query)]
 
 
-_WRITE_CHUNK: Final = 1_000
-"""Trainings in one statement: far below the 32,766 parameters that SQLite takes."""
 ENDED_WITHOUT_RESULT: Final = frozenset({TrialState.FAILED, TrialState.CANCELLED, TrialState.PRUNED})
 
 
@@ -331,7 +329,7 @@ class Shared:
 
     def _wait_again(self, trainings: dict[str, Known]) -> None:
         ended = training.c.state.in_(before(TRIAL_STEPS, TrialState.WAITING))
-        for chunk in chunked(trainings.values(), _WRITE_CHUNK):
+        for chunk in chunked(trainings.values(), _CHUNK):
             mine = training.c.id.in_([found.id for found in chunk])
             self._connection.execute(sa.update(training).where(mine, ended).values(WAITING_AGAIN))
         for key, found in trainings.items():
@@ -348,7 +346,7 @@ class Shared:
         source = training.alias()
         done = sa.exists().where(source.c.id == training.c.source, source.c.state == TrialState.FINISHED)
         waits = (training.c.source.is_not(None), training.c.state == TrialState.WAITING, ~done)
-        for chunk in chunked(self._trainings.values(), _WRITE_CHUNK):
+        for chunk in chunked(self._trainings.values(), _CHUNK):
             mine = training.c.id.in_([found.id for found in chunk])
             self._connection.execute(sa.update(training).where(mine, *waits).values(source=None))
 
