@@ -1,6 +1,5 @@
 """Parameters of routes: the service, the settings, the caller, and fields of a request with their limits."""
 
-import re
 from email.message import Message
 from typing import Annotated, Any, Final, TypeVar
 
@@ -10,7 +9,6 @@ from starlette.exceptions import HTTPException
 
 from api.auth.gate import Authentication
 from api.auth.oidc import ProviderLogin
-from api.http.middleware import BODY_BYTES, too_large
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.views.accounts import ACCOUNT_NAME, caller
@@ -162,7 +160,7 @@ Paged = Annotated[Paging, Depends(_paging)]
 
 
 async def spec_body(request: Request) -> bytes:
-    """The bytes of a posted spec; refuses other content types (415), encodings (415) and sizes (413)."""
+    """The bytes of a posted spec; refuses other content types and encodings (415)."""
     content_type = request.headers.get("content-type", "")
     parsed = Message()
     parsed["content-type"] = content_type
@@ -176,9 +174,6 @@ async def spec_body(request: Request) -> bytes:
         )
     if request.headers.get("content-encoding", "identity") != "identity":
         raise HTTPException(415, "a spec is sent without Content-Encoding", {"Accept-Encoding": "identity"})
-    declared = request.headers.get("content-length", "")
-    if re.fullmatch(r"\d{1,20}", declared) and int(declared) > BODY_BYTES:
-        raise too_large(f"the body has {declared} bytes; a spec may have {BODY_BYTES} (1 MiB)")
     return await request.body()
 
 

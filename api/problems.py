@@ -18,7 +18,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import compile_path
 
 import orchestrator
-from dashboards import sweeps
+from dashboards.rendering import render
 from orchestrator.host.disk import is_disk_error
 from orchestrator.settings import Settings
 from orchestrator.views.errors import (
@@ -124,7 +124,7 @@ def answer(request: Request, problem: ProblemDetails, headers: Mapping[str, str]
         lines = [problem.detail, *map(str, problem.problems)]
         if problem.request_id:
             lines.append(f"Request {problem.request_id}")
-        text = sweeps.problem_page(problem.status, problem.title, "\n".join(lines))
+        text = render("problem.html", status=problem.status, title=problem.title, lines="\n".join(lines).splitlines())
         return HTMLResponse(text, status_code=problem.status, headers=kept)
     body = problem.model_dump(mode="json", exclude_none=True)
     return JSONResponse(body, status_code=problem.status, headers=kept, media_type=MEDIA_TYPE)

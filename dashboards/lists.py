@@ -15,14 +15,12 @@ from orchestrator.views.accounts import (
     QuotaUse,
     Role,
     Scope,
-    ShareView,
     TokenView,
     UserView,
 )
-from orchestrator.views.evidence import ReproductionStatus, ReproductionSummary, ReproductionView
+from orchestrator.views.evidence import ReproductionStatus, ReproductionView
 from orchestrator.views.operations import REASONS, ClusterView, GpuUsage, NodeView, SlotView
 from orchestrator.views.pages import Page
-from orchestrator.views.sweeps import SweepView
 from orchestrator.views.trials import Listed, ListedColumn, ListedRow, Listing
 
 _REFRESH_SECONDS: Final = 3
@@ -108,18 +106,13 @@ def _used(quota: QuotaUse) -> list[Bar]:
     ]
 
 
-_STATUSES: Final = get_args(ReproductionStatus)
+STATUSES: Final = get_args(ReproductionStatus)
 EXPORTS: Final = ("latex", "markdown", "csv", "json")
-
-
-def papers_page(found: Sequence[ReproductionSummary]) -> str:
-    """The papers that have a reproduction."""
-    return render("reproductions.html", papers=found, statuses=_STATUSES)
 
 
 def reproduction_page(view: ReproductionView, status: str = "") -> str:
     """The reproduction of one paper: the numbers with a status, by default all that were run."""
-    wanted = status if status in _STATUSES else ""
+    wanted = status if status in STATUSES else ""
     tables = []
     for table in view.tables:
         entries = [
@@ -128,7 +121,7 @@ def reproduction_page(view: ReproductionView, status: str = "") -> str:
         tables.append(
             (table, [(entry, *(text.replace("-", "−") for text in entry.own_and_difference)) for entry in entries])
         )
-    return render("reproduction.html", view=view, tables=tables, status=wanted, statuses=_STATUSES, exports=EXPORTS)
+    return render("reproduction.html", view=view, tables=tables, status=wanted, statuses=STATUSES, exports=EXPORTS)
 
 
 MOST_AXES: Final = 12
@@ -276,12 +269,3 @@ def tokens_page(tokens: Page[TokenView], whose: str, who: Caller, made: NewToken
         may=who.is_owner or who.scope in (Scope.WRITE, Scope.ADMIN), everlasting=who.administers,
         further=f"/tokens?{urlencode(query)}" if tokens.next_cursor else None,
     )  # fmt: skip
-
-
-def shares_page(sweep: SweepView, links: Sequence[ShareView], made: str, *, days: int, most: int) -> str:
-    """The share links of a sweep, with forms that make and revoke them.
-
-    `made` is the address of a new link, which is shown only now; `days` and `most` are its default and longest
-    lifetime.
-    """
-    return render("shares.html", sweep=sweep, links=links, made=made, days=days, most=most)

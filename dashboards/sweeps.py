@@ -52,19 +52,6 @@ def cell_comparison_page(cells: Sequence[ComparedCell], left_out: int = 0) -> st
     )  # fmt: skip
 
 
-def sweep_comparison_page(
-    sweeps: Sequence[SweepSummary], tables: Mapping[str, str], *, left_out: int = 0, problem: str = ""
-) -> str:
-    """A comparison of sweeps; `tables` is escaped HTML by title.
-
-    `problem` says why there is no common table; `left_out` further sweeps were chosen.
-    """
-    numbers = ",".join(str(sweep.id) for sweep in sweeps)
-    return render(
-        "compare_sweeps.html", sweeps=sweeps, tables=tables, numbers=numbers, left_out=left_out, problem=problem
-    )
-
-
 def _difference(recipes: Sequence[Mapping[str, Any]]) -> tuple[list[tuple[str, list[str]]], int]:
     """The fields in which recipes differ, each with its values, and the number of further fields.
 
@@ -365,26 +352,6 @@ def classes_page(trial: TrialView, found: ClassScores, figure: Mapping[str, Any]
         "classes.html", trial=trial, found=found, figure=embedded(figure), grammar=grammar(figure),
         most=_MOST_CLASSES, seeds=seeds,
     )  # fmt: skip
-
-
-def login_page(message: str, then: str = "/", provider: str | None = None, *, logs_out: bool = False) -> str:
-    """The login form; `message` says why the last token was refused, and `then` is the page after the login.
-
-    `provider` is the name of the OpenID Connect provider, if any; `logs_out` offers to log out there too.
-    """
-    query = urlencode({"next": then})
-    return render("login.html", message=message, query=query, provider=provider, logs_out=logs_out)
-
-
-def login_link_page(code: str, then: str, name: str, now: str | None) -> str:
-    """The question whether to log in as `name` by a link; `now` names the user who is logged in already."""
-    query = urlencode({"next": then})
-    return render("login_link.html", code=code, query=query, name=name, current=now, then=then)
-
-
-def problem_page(status: int, title: str, detail: str) -> str:
-    """A page for an error; each line of `detail` is a paragraph or an item."""
-    return render("problem.html", status=status, title=title, lines=detail.splitlines())
 
 
 def embedded(figure: Mapping[str, Any]) -> dict[str, Any]:

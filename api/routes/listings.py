@@ -11,7 +11,8 @@ from api.dependencies import Cursor, Id, Limit, Paged, ServiceParameter
 from api.http.turns import Expensive
 from api.problems import documented, shown
 from dashboards.lists import ROWS, ListingAddress, listing_page
-from dashboards.sweeps import MOST, cell_comparison_page, comparison_page, sweep_comparison_page
+from dashboards.rendering import render
+from dashboards.sweeps import MOST, cell_comparison_page, comparison_page
 from orchestrator.service.trials import ListingQuery, Plot
 from orchestrator.views.errors import ConflictError, InvalidFilterError, NotFoundError
 from orchestrator.views.filters import LONGEST
@@ -236,4 +237,7 @@ def _compared_sweeps(service: ServiceParameter, chosen: Sequence[int]) -> str:
             tables["Difference"] = service.tables.compare(shown, None, "difference", "html").content.decode()
     except (ConflictError, NotFoundError) as error:
         problem = str(error)
-    return sweep_comparison_page(sweeps, tables, left_out=len(chosen) - len(shown), problem=problem)
+    numbers, left_out = ",".join(map(str, shown)), len(chosen) - len(shown)
+    return render(
+        "compare_sweeps.html", sweeps=sweeps, tables=tables, numbers=numbers, left_out=left_out, problem=problem
+    )

@@ -7,6 +7,7 @@ import json
 import logging
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Final
+from urllib.parse import urlencode
 
 from fastapi import APIRouter, Form, Path, Query, Request
 from fastapi.concurrency import run_in_threadpool
@@ -17,8 +18,7 @@ from api.auth import oidc
 from api.auth.sessions import CODE_SECONDS, BrowserSession, OneTimeLogin
 from api.dependencies import Actor, Admission, ByProvider, Id, ServiceParameter, person
 from api.problems import answer, details, documented, shown
-from dashboards import sweeps
-from dashboards.lists import shares_page
+from dashboards.rendering import render
 from orchestrator.host.identity import IDENTITY_PATH, NONCE, digest
 from orchestrator.views.accounts import (
     MOST_SHARE_DAYS,
@@ -162,8 +162,10 @@ def _share_revoked(number: Id, link: LinkId, service: ServiceParameter, request:
 
 
 def _shares_page(service: ServiceParameter, number: int, made: str = "") -> str:
+    """The share links of a sweep; `made` is the address of a new link, which is shown only now."""
     links = service.store.shares.of(number)
-    return shares_page(service.sweeps.get(number), links, made, days=SHARE_DAYS, most=MOST_SHARE_DAYS)
+    sweep = service.sweeps.get(number)
+    return render("shares.html", sweep=sweep, links=links, made=made, days=SHARE_DAYS, most=MOST_SHARE_DAYS)
 
 
 @pages_router.get(SHARED_PATH)
@@ -235,7 +237,12 @@ async def login(
     link = access.codes.known(code)
     requester = await _who(service, link) if link else None
     if requester is not None and (now is None or now.user != requester.user):
-        return HTMLResponse(sweeps.login_link_page(code, local(then), _name(requester), _name(now) if now else None))
+        current = _name(now) if now else None
+        query = urlencode({"next": local(then)})
+        page = render(
+            "login_link.html", code=code, then=local(then), query=query, name=_name(requester), current=current
+        )
+        return HTMLResponse(page)
     if now:
         return RedirectResponse(local(then), status_code=303)
     if not code:
@@ -314,9 +321,9 @@ async def leave_provider(provider: ByProvider, request: Request) -> Response:
 
 def form(provider: ByProvider, message: str, then: str = "/", *, left: bool = False) -> str:
     """The login page; `left`: the browser was just logged out of a session that began at the provider."""
-    if provider is None:
-        return sweeps.login_page(message, local(then))
-    return sweeps.login_page(message, local(then), provider.name, logs_out=left and provider.logs_out)
+    name, logs_out = (provider.name, left and provider.logs_out) if provider else (None, False)
+    query = urlencode({"next": local(then)})
+    return render("login.html", message=message, query=query, provider=name, logs_out=logs_out)
 
 
 async def _who(service: ServiceParameter, login: BrowserSession | OneTimeLogin) -> Caller | None:

@@ -1,5 +1,6 @@
 """Routes of sweeps: submission, requests, cells, bundles, notes and tags, and resolutions."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import Annotated, Any, Final, Literal
 from urllib.parse import urlencode
@@ -32,7 +33,7 @@ from api.http.turns import Expensive, ExpensiveBundle, ExpensiveSpec
 from api.problems import documented, shown
 from orchestrator.views.evidence import ResolutionBudget, ResolutionView
 from orchestrator.views.operations import MirrorView
-from orchestrator.views.pages import LONGEST_NOTE, LONGEST_TAG, MOST_TAGS, Annotation, Page, TagChange
+from orchestrator.views.pages import LONGEST_NOTE, LONGEST_TAG, MOST_TAGS, AnnotatedKind, Annotation, Page, TagChange
 from orchestrator.views.states import SweepState
 from orchestrator.views.sweeps import GridCell, Preview, RequestView, Submitted, SweepSummary, SweepView
 from orchestrator.views.tables import CellView
@@ -308,6 +309,8 @@ _SHOWN = shown(ANNOTATION, "The note and the tags.")
 Tag = Annotated[str, Field(min_length=1, max_length=LONGEST_TAG, pattern=r"^[^\x00,]+$")]
 Note = Annotated[str, Form(max_length=2 * LONGEST_NOTE)]  # a browser sends two characters for a line's end
 Tags = Annotated[str, Form(max_length=1_000)]
+AnnotatedPlace = tuple[AnnotatedKind, int, int]
+"""The kind, the number of the sweep or trial, and that of the cell."""
 
 
 class AnnotationChange(BaseModel):
@@ -331,76 +334,49 @@ class AnnotationChange(BaseModel):
         return TagChange(self.tags, self.added, self.removed) if some else None
 
 
-@annotations_router.get("/sweeps/{id}/annotation", summary="A sweep's note and tags", responses=_SHOWN)
-def of_sweep(number: Id, service: ServiceParameter) -> Annotation:
-    """The note and tags that people gave it."""
-    return service.annotations.of("sweep", number)
+def _of_sweep(number: Id) -> AnnotatedPlace:
+    return "sweep", number, 0
 
 
-@annotations_router.patch(
-    "/sweeps/{id}/annotation", summary="Note or tag a sweep", responses=_SHOWN | documented(409, 413)
-)
-def put_sweep(number: Id, change: AnnotationChange, service: ServiceParameter, actor: Actor) -> Annotation:
-    """Set a sweep's note and tags immediately, without the conductor."""
-    return service.annotations.put(("sweep", number, 0), change.note, change.words, actor)
+def _of_cell(number: Id, index: CellIndex) -> AnnotatedPlace:
+    return "cell", number, index
 
 
-@annotations_router.get("/sweeps/{id}/cells/{index}/annotation", summary="A cell's note and tags", responses=_SHOWN)
-def of_cell(number: Id, index: CellIndex, service: ServiceParameter) -> Annotation:
-    """The note and tags that people gave it."""
-    return service.annotations.of("cell", number, index)
+def _of_trial(number: Id) -> AnnotatedPlace:
+    return "trial", number, 0
 
 
-@annotations_router.patch(
-    "/sweeps/{id}/cells/{index}/annotation", summary="Note or tag a cell", responses=_SHOWN | documented(409, 413)
-)
-def put_cell(
-    number: Id, index: CellIndex, change: AnnotationChange, service: ServiceParameter, actor: Actor
-) -> Annotation:
-    """Set a cell's note and tags immediately, without the conductor."""
-    return service.annotations.put(("cell", number, index), change.note, change.words, actor)
+def _annotated(noun: str, path: str, place_of: Callable[..., AnnotatedPlace]) -> None:
+    """Add the routes and the form of the note and tags of sweeps, cells or trials, whose page is at `path`."""
+    path = f"{path}/annotation"
+    Place = Annotated[AnnotatedPlace, Depends(place_of)]  # noqa: N806 - a type
+
+    @annotations_router.get(path, summary=f"A {noun}'s note and tags", responses=_SHOWN)
+    def annotation(place: Place, service: ServiceParameter) -> Annotation:
+        """The note and tags that people gave it."""
+        return service.annotations.of(*place)
+
+    @annotations_router.patch(
+        path,
+        summary=f"Note or tag a {noun}",
+        description=f"Set a {noun}'s note and tags immediately, without the conductor.",
+        responses=_SHOWN | documented(409, 413),
+    )
+    def annotate(place: Place, change: AnnotationChange, service: ServiceParameter, actor: Actor) -> Annotation:
+        return service.annotations.put(place, change.note, change.words, actor)
+
+    @annotation_forms.post(path)
+    def annotation_form(
+        place: Place, service: ServiceParameter, request: Request, note: Note = "", tags: Tags = ""
+    ) -> RedirectResponse:
+        words = TagChange([tag for tag in tags.split(",") if tag.strip()][:MOST_TAGS])
+        service.annotations.put(place, note, words, person(request))
+        return RedirectResponse(f"{request.url.path.removesuffix('/annotation')}#annotation", status_code=303)
 
 
-@annotations_router.get("/trials/{id}/annotation", summary="A trial's note and tags", responses=_SHOWN)
-def of_trial(number: Id, service: ServiceParameter) -> Annotation:
-    """The note and tags that people gave it."""
-    return service.annotations.of("trial", number)
-
-
-@annotations_router.patch(
-    "/trials/{id}/annotation", summary="Note or tag a trial", responses=_SHOWN | documented(409, 413)
-)
-def put_trial(number: Id, change: AnnotationChange, service: ServiceParameter, actor: Actor) -> Annotation:
-    """Set a trial's note and tags immediately, without the conductor."""
-    return service.annotations.put(("trial", number, 0), change.note, change.words, actor)
-
-
-@annotation_forms.post("/sweeps/{id}/annotation")
-def _from_sweep(
-    number: Id, service: ServiceParameter, request: Request, note: Note = "", tags: Tags = ""
-) -> RedirectResponse:
-    service.annotations.put(("sweep", number, 0), note, _words(tags), person(request))
-    return RedirectResponse(f"/sweeps/{number}#annotation", status_code=303)
-
-
-@annotation_forms.post("/sweeps/{id}/cells/{index}/annotation")
-def _from_cell(
-    number: Id, index: CellIndex, service: ServiceParameter, request: Request, note: Note = "", tags: Tags = ""
-) -> RedirectResponse:
-    service.annotations.put(("cell", number, index), note, _words(tags), person(request))
-    return RedirectResponse(f"/sweeps/{number}/cells/{index}#annotation", status_code=303)
-
-
-@annotation_forms.post("/trials/{id}/annotation")
-def _from_trial(
-    number: Id, service: ServiceParameter, request: Request, note: Note = "", tags: Tags = ""
-) -> RedirectResponse:
-    service.annotations.put(("trial", number, 0), note, _words(tags), person(request))
-    return RedirectResponse(f"/trials/{number}#annotation", status_code=303)
-
-
-def _words(tags: str) -> TagChange:
-    return TagChange([tag for tag in tags.split(",") if tag.strip()][:MOST_TAGS])
+_annotated("sweep", "/sweeps/{id}", _of_sweep)
+_annotated("cell", "/sweeps/{id}/cells/{index}", _of_cell)
+_annotated("trial", "/trials/{id}", _of_trial)
 
 
 resolutions_router = APIRouter(

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Mapping
+from functools import partial
 from typing import Annotated, Any, Final, Literal
 from urllib.parse import quote
 
@@ -11,7 +12,8 @@ from fastapi.responses import HTMLResponse
 from api.dependencies import Id, Named, ServiceParameter, TableName
 from api.http.turns import Expensive
 from api.problems import Responses, documented, shown
-from dashboards.lists import papers_page, reproduction_page
+from dashboards.lists import STATUSES, reproduction_page
+from dashboards.rendering import render
 from orchestrator.service import offline
 from orchestrator.views.evidence import OptimismView, PublishedSummary, PublishedView, ReproductionSummary, VerdictsView
 from orchestrator.views.pages import FigureFile, FigureView, Rendered
@@ -28,17 +30,17 @@ Known = Annotated[str | None, Header(alias="if-none-match", max_length=1000)]
 _UNCHANGED: Final[Responses] = {304: {"description": "It has not changed since `If-None-Match`."}}
 
 
-def _file(description: str, examples: Mapping[str, Any]) -> Responses:
-    """The `responses` of a route that answers with a file; `examples` by media type."""
-    return {200: {"description": description, "content": {kind: {"example": file} for kind, file in examples.items()}}}
+def _file(description: str, examples: Mapping[str, Any], *problems: int) -> dict[str, Any]:
+    """The arguments of a route that answers with a file, or with these problems; `examples` by media type."""
+    content = {kind: {"example": file} for kind, file in examples.items()}
+    responses = documented(*problems) | _UNCHANGED | {200: {"description": description, "content": content}}
+    return {"response_class": Response, "responses": responses}
 
 
 @tables_router.get(
     "/sweeps/{id}/tables/{name}",
     summary="A table of a sweep",
-    response_class=Response,
-    responses=_UNCHANGED
-    | _file(
+    **_file(
         "The table with the results so far: cells that have not ended, failed or diverged are marked.",
         {
             "text/x-tex": "\\begin{tabular}{llrr}\n\\toprule\n ... \\bottomrule\n\\end{tabular}\n",
@@ -93,7 +95,7 @@ def optimism(number: Id, service: ServiceParameter) -> OptimismView:
     return service.tables.optimism(number)
 
 
-def _as_file(rendered: Rendered, known: str | None = None) -> Response:
+def _as_file(rendered: Rendered, known: str | None) -> Response:
     """A rendered file with its name and an ETag; 304 if the ETags in `known` contain it."""
     tag = f'"{hashlib.sha256(rendered.content).hexdigest()[:32]}"'
     headers = {"ETag": tag, "Cache-Control": "no-cache"}
@@ -106,9 +108,7 @@ def _as_file(rendered: Rendered, known: str | None = None) -> Response:
 @tables_router.get(
     "/tables",
     summary="A table of several sweeps",
-    response_class=Response,
-    responses=_UNCHANGED
-    | _file(
+    **_file(
         "The table; its caption says which number is from which sweep, and how these differ.",
         {
             "application/json": {"table": "main"},
@@ -146,8 +146,7 @@ _SIDE = "A sweep's number, or a sweep at a time, such as 7@2026-11-20T12:00 (UTC
 @tables_router.get(
     "/diff",
     summary="What changed between two tables",
-    response_class=Response,
-    responses=_file(
+    **_file(
         "Every number that changed, why, and whether by more than noise.",
         {
             "application/json": {"table": "main", "unchanged": 23, "cells": []},
@@ -161,16 +160,16 @@ def diff(
     service: ServiceParameter,
     table: TableName = None,
     file_format: Annotated[str, Query(alias="format", pattern="^[a-z]{1,16}$", description="json or text.")] = "json",
+    known: Known = None,
 ) -> Response:
     """Cells are matched by their labels; a sweep at a time counts the results until then."""
-    return _as_file(service.diffs.render(before, after, table, file_format))
+    return _as_file(service.diffs.render(before, after, table, file_format), known)
 
 
 @tables_router.get(
     "/sweeps/{id}/tables/{name}/macros",
     summary="A table as LaTeX macros",
-    response_class=Response,
-    responses=_file(
+    **_file(
         "One macro for each number.",
         {
             "application/x-tex": "\\ms@number{msMainTripletRecallAtOne}{60.82}",
@@ -184,21 +183,18 @@ def macros(
     service: ServiceParameter,
     file_format: Annotated[Literal["latex", "json"], Query(alias="format", description="latex or json.")] = "latex",
     prefix: Annotated[str, Query(pattern=r"^[A-Za-z]{1,20}$", description="The prefix of the macros: letters.")] = "ms",
+    known: Known = None,
 ) -> Response:
     """Each macro has value, interval, standard deviation and number of runs, as the table prints them."""
-    return _as_file(service.tables.macros(number, name, file_format, prefix))
+    return _as_file(service.tables.macros(number, name, file_format, prefix), known)
 
 
 reproductions_router = APIRouter(
     prefix="/v1/reproductions", tags=["published"], route_class=Expensive, responses=documented(401, 421, 500, 503)
 )
 
-PaperName = Annotated[
-    str,
-    Path(
-        alias="paper", max_length=100, pattern=r"^[^\x00/]+$", description="As listed, in any case.", examples=["SEC"]
-    ),
-]
+_listed = partial(Path, max_length=100, pattern=r"^[^\x00/]+$", description="As listed, in any case.")
+PaperName = Annotated[str, _listed(alias="paper", examples=["SEC"])]
 Within = Annotated[float, Query(ge=0.01, le=50, description="Percentage points that count as equal.")]
 _REPRODUCTIONS = [
     {
@@ -221,10 +217,7 @@ def reproductions(service: ServiceParameter) -> list[ReproductionSummary]:
 @reproductions_router.get(
     "/{paper}",
     summary="The reproduction of a paper",
-    response_class=Response,
-    responses=documented(404, 422)
-    | _UNCHANGED
-    | _file(
+    **_file(
         "Every printed number, whether it is reproduced, by which runs, and how their protocol differs.",
         {
             "application/json": _REPRODUCTIONS[0],
@@ -232,6 +225,8 @@ def reproductions(service: ServiceParameter) -> list[ReproductionSummary]:
             "text/markdown": "| table | reproduced |",
             "application/x-tex": "\\begin{longtable}",
         },
+        404,
+        422,
     ),
 )
 def reproduction(
@@ -253,7 +248,7 @@ reproduction_pages = APIRouter(include_in_schema=False, route_class=Expensive)
 @reproduction_pages.get("/reproduction")
 def papers(service: ServiceParameter) -> HTMLResponse:
     """The papers, with how many of their numbers are reproduced."""
-    return HTMLResponse(papers_page(service.reproductions.summaries()))
+    return HTMLResponse(render("reproductions.html", papers=service.reproductions.summaries(), statuses=STATUSES))
 
 
 @reproduction_pages.get("/reproduction/{paper}")
@@ -288,12 +283,7 @@ PUBLISHED_TABLE: Final = PUBLISHED_SUMMARY | {
 
 published_router = APIRouter(prefix="/v1/published", tags=["published"], responses=documented(401, 421, 500))
 
-PublishedId = Annotated[
-    str,
-    Path(
-        alias="id", max_length=100, pattern=r"^[^\x00/]+$", description="As listed, in any case.", examples=["SEC-T3"]
-    ),
-]
+PublishedId = Annotated[str, _listed(alias="id", examples=["SEC-T3"])]
 
 
 @published_router.get(

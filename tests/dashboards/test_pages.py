@@ -292,9 +292,11 @@ def hostile_pages() -> dict[str, str]:
             slots=[{**slot, "host": HOSTILE, "trains": trains, "usage": usage}],
             queue=[{**queued, "name": HOSTILE, "actor": HOSTILE, "notice": HOSTILE}],
         ),
-        "login": pages.login_page(HOSTILE),
-        "login link": pages.login_link_page(HOSTILE, "/", HOSTILE, HOSTILE),
-        "problem": pages.problem_page(422, HOSTILE, f"{HOSTILE}\n{HOSTILE}"),
+        "login": rendering.render("login.html", message=HOSTILE, query="", provider=HOSTILE, logs_out=True),
+        "login link": rendering.render(
+            "login_link.html", code=HOSTILE, then="/", query="", name=HOSTILE, current=HOSTILE
+        ),
+        "problem": rendering.render("problem.html", status=422, title=HOSTILE, lines=[HOSTILE, HOSTILE]),
     }  # fmt: skip
 
 
