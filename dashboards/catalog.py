@@ -3,9 +3,10 @@
 import base64
 import hashlib
 import re
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -213,13 +214,13 @@ class Draft:
     """The spec in the editor, and its problems if it was refused."""
 
     text: str
-    key: str
-    """The idempotency key, so that it is submitted once however often it is sent."""
-    origin: str = ""
+    origin: str
     """Where the text comes from, in words."""
     problems: Sequence[Problem] = ()
     priority: int = 0
     project: str = ""
+    key: str = field(default_factory=lambda: uuid.uuid4().hex)
+    """The idempotency key, so that it is submitted once however often it is sent."""
 
 
 def editor_page(draft: Draft, shelves: Shelves, projects: Sequence[str] = ("main",)) -> str:

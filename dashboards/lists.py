@@ -219,7 +219,7 @@ def listing_page(
         axes=[(axis, names.get(axis, axis)) for axis in axes[:MOST_AXES]], further=axes[MOST_AXES:],
         metrics=[column for column in columns if column.role == "metric"],
         shown=list(listing.metrics) if listing else list(address.columns or ()),
-        drawings=_DRAWINGS, plots=_plots(address, numbers), numbers=["score", "seconds", *numbers],
+        drawings=_DRAWINGS, plots=_plots(address), numbers=["score", "seconds", *numbers],
         labels=[column.name for column in columns if column.labelled and column.role != "repeat"],
     )  # fmt: skip
 
@@ -231,7 +231,7 @@ def _axes(rows: Sequence[ListedRow], columns: Sequence[ListedColumn]) -> list[st
     return [*known, *(axis for axis in there if axis not in known)]
 
 
-def _plots(address: ListingAddress, numbers: Sequence[str]) -> Mapping[str, str]:
+def _plots(address: ListingAddress) -> Mapping[str, str]:
     """The address of each plot, by its name."""
     chosen: dict[str, Any] = {"where": address.where, "of": address.of, "sweep": address.sweep}
     chosen |= {"x": address.x, "y": address.y, "colour": address.colour}

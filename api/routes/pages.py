@@ -2,7 +2,6 @@
 
 import hashlib
 import mimetypes
-import uuid
 from collections.abc import Mapping
 from dataclasses import asdict
 from functools import cache
@@ -289,11 +288,11 @@ def opened(
     """The editor with a preset, or with the text of a sweep."""
     if sweep is not None:
         cloned = service.sweeps.get(sweep)
-        return _page(service, Draft(cloned.text, _key(), f"the spec of sweep {sweep}"))
+        return _page(service, Draft(cloned.text, f"the spec of sweep {sweep}"))
     found = catalog.preset(preset, service.catalog().folder)
     if found is None:
         raise HTTPException(404, f"no preset named {preset!r}")
-    return _page(service, Draft(found.text, _key(), f"the preset {preset}"))
+    return _page(service, Draft(found.text, f"the preset {preset}"))
 
 
 @router.get("/submit/words")
@@ -327,7 +326,7 @@ def submit(
     try:
         submitted = service.submissions.submit(text.encode(), key, person(request), priority, project or None)
     except InvalidSpecError as error:
-        draft = Draft(text, _key(), "what you sent", error.problems, priority, project)
+        draft = Draft(text, "what you sent", error.problems, priority, project)
         return _page(service, draft, status=422)
     return RedirectResponse(f"/sweeps/{submitted.id}", status_code=303)
 
@@ -336,10 +335,6 @@ def _page(service: Service, draft: Draft, status: int = 200) -> HTMLResponse:
     shelves = catalog.shelves(service.data(), service.catalog())
     projects = service.store.accounts.names_of(caller().steered)
     return HTMLResponse(catalog.editor_page(draft, shelves, projects), status_code=status)
-
-
-def _key() -> str:
-    return uuid.uuid4().hex
 
 
 @router.get("/static/{name}")

@@ -163,7 +163,7 @@ def diff(
     known: Known = None,
 ) -> Response:
     """Cells are matched by their labels; a sweep at a time counts the results until then."""
-    return _as_file(service.diffs.render(before, after, table, file_format), known)
+    return _as_file(service.tables.diff(before, after, table, file_format), known)
 
 
 @tables_router.get(

@@ -293,13 +293,6 @@ class SweepReader(Access):
         rows = self._rows(sa.select(*columns).order_by(sweeps.c.id.desc()).limit(limit))
         return [(PartUse.model_validate(row, from_attributes=True), row.spec) for row in rows]
 
-    def stamp(self) -> str:
-        """A stamp of the specs of all sweeps, which changes when a sweep is submitted, extended or deleted."""
-        newest = sa.select(sa.func.max(sweeps.c.id)).scalar_subquery()
-        handled = sa.select(sa.func.max(schema.request.c.applied)).scalar_subquery()
-        (row,) = self._rows(sa.select(newest.label("newest"), handled.label("handled")))
-        return f"{row.newest} {row.handled}"
-
     def reproduces(self) -> bool:
         """Whether a table of any sweep names a published table."""
         return self._exists(sa.select(sweeps.c.id).where(sa.cast(sweeps.c.spec, sa.Text).contains('"published": "')))

@@ -1,9 +1,8 @@
 """The service behind routes and pages. It reads the store and appends requests; it trains nothing."""
 
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any
 
-from orchestrator.host.cache import Cache
 from orchestrator.host.files import own_folder
 from orchestrator.plan import schema
 from orchestrator.publish import paper_tables, papers
@@ -21,7 +20,7 @@ from orchestrator.service.sweeps import (
     SweepCommands,
     SweepQueries,
 )
-from orchestrator.service.tables import BundleQueries, DiffQueries, FigureQueries, ReproductionQueries, TableQueries
+from orchestrator.service.tables import BundleQueries, FigureQueries, ReproductionQueries, TableQueries
 from orchestrator.service.trials import CurveQueries, FrameQueries, ListingQueries, TrialQueries
 from orchestrator.settings import Settings
 from orchestrator.views.accounts import caller
@@ -32,16 +31,12 @@ from orchestrator.views.sweeps import Links
 from workers import catalog as catalogs
 from workers.catalog import Catalog
 
-_MOST_CALLERS: Final = 1_000
-"""Sets of visible projects whose navigation is cached."""
-
 
 class Service:
     """What routes and pages call; they read `store` directly where nothing is joined. Safe to share between threads."""
 
     def __init__(self, settings: Settings, store: Store, catalog: Catalog) -> None:
         self.store, self._catalog = store, catalog
-        self._reproduces: Cache[frozenset[int] | None, bool] = Cache(_MOST_CALLERS)
         self.files = files = FigureFiles(store, settings.storage)
         links = Links(settings.mlflow_pages)
         queries = judge.source(files.arrays_of)
@@ -58,7 +53,6 @@ class Service:
         self.figures = FigureQueries(store, catalog, sources)
         self.frames = FrameQueries(store, catalog)
         self.curves = CurveQueries(store, catalog)
-        self.diffs = DiffQueries(store, catalog)
         self.reproductions = ReproductionQueries(store, catalog)
         self.bundles = BundleQueries(store, catalog, sources, files)
         self.operations = Operations(settings, store)
@@ -98,10 +92,7 @@ class Service:
         """Which optional sections of the pages' navigation apply, for the caller."""
         if caller().is_visitor:
             return Sections()
-        sweeps = self.store.sweeps
-        # Cached, since it searches every spec, and every page asks.
-        reproduction = self._reproduces.stamped(caller().seen, sweeps.stamp(), sweeps.reproduces)
-        return Sections(reproduction=reproduction, people=self.store.accounts.any())
+        return Sections(reproduction=self.store.sweeps.reproduces(), people=self.store.accounts.any())
 
     def json_schema(self) -> dict[str, Any]:
         """The JSON schema of a spec."""

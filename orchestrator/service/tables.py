@@ -75,6 +75,7 @@ class FigureQueries:
 
 
 Made = TypeVar("Made")
+_PLACE: Final = re.compile(r"([1-9][0-9]{0,8})(?:@(.+))?")
 View = Literal["merge", "difference"]
 MOST_KEPT: Final = 64
 """Rendered tables in the cache."""
@@ -200,6 +201,38 @@ class TableQueries:
         stem = "-".join(("compare", *map(str, sweeps), chosen, view))
         return rendered.model_copy(update={"filename": f"{stem}.{suffix}"})
 
+    def diff(self, before: str, after: str, table: str | None, file_format: str) -> Rendered:
+        """The changes from one table to the other as a file.
+
+        Each is the number of a sweep, `7`, or a sweep at a time, `7@2026-11-20T12:00`. Raises NotFoundError if there is
+        no such sweep or table, ConflictError for a text that names no sweep or time.
+        """
+        return _diff(self._source(before), self._source(after), table, file_format)
+
+    def _source(self, place: str) -> TableSource:
+        found = _PLACE.fullmatch(place.strip())
+        if found is None:
+            raise ConflictError(
+                f"{place!r} names no table; say a sweep, such as 7, or 7@2026-11-20T12:00 for that time"
+            )
+        sweep, moment = int(found[1]), None if found[2] is None else _moment(found[2])
+        results = self._store.trial_results.of(sweep) if moment is None else self._store.trial_results.at(sweep, moment)
+        title = f"sweep {sweep} ({results.name})"
+        if moment is not None:
+            title += f" at {moment:%Y-%m-%d %H:%M} UTC"
+            if moment > datetime.now(UTC):
+                title += " (still to come: as it is now)"
+            elif moment < self._store.sweeps.get(sweep).created:
+                title += " (before it was submitted)"
+        return TableSource(title, results, self._catalog, lambda trials: self._facts(sweep, trials))
+
+    def _facts(self, sweep: int, trials: Collection[int]) -> Mapping[int, RunFacts]:
+        return {
+            trial.result.trial: RunFacts(trial.recipe, trial.commit, trial.data_hash, trial.versions)
+            for trial in (self._store.trial_results.provenance(sweep) if trials else ())
+            if trial.result.trial in trials
+        }
+
     def _judged(self, built: Table, results: SweepResults, covers: Covers | None = None) -> JudgedTable:
         return judged(built, results, self._store.requests.looks(results.sweep), covers)
 
@@ -257,48 +290,6 @@ def rebuild(file: Path, table: str | None = None, file_format: str | None = None
     """
     with file.open("rb") as source:
         return rebuilding.rebuild(source, table, file_format)
-
-
-_PLACE: Final = re.compile(r"([1-9][0-9]{0,8})(?:@(.+))?")
-
-
-class DiffQueries:
-    """Compares tables of sweeps, each as it is now or as it was at an earlier time."""
-
-    def __init__(self, store: Store, catalog: Catalog) -> None:
-        self._store, self._catalog = store, catalog
-
-    def render(self, before: str, after: str, table: str | None, file_format: str) -> Rendered:
-        """The changes from one table to the other as a file.
-
-        Each is the number of a sweep, `7`, or a sweep at a time, `7@2026-11-20T12:00`. Raises NotFoundError if there is
-        no such sweep or table, ConflictError for a text that names no sweep or time.
-        """
-        return _diff(self._source(before), self._source(after), table, file_format)
-
-    def _source(self, place: str) -> TableSource:
-        found = _PLACE.fullmatch(place.strip())
-        if found is None:
-            raise ConflictError(
-                f"{place!r} names no table; say a sweep, such as 7, or 7@2026-11-20T12:00 for that time"
-            )
-        sweep, moment = int(found[1]), None if found[2] is None else _moment(found[2])
-        results = self._store.trial_results.of(sweep) if moment is None else self._store.trial_results.at(sweep, moment)
-        title = f"sweep {sweep} ({results.name})"
-        if moment is not None:
-            title += f" at {moment:%Y-%m-%d %H:%M} UTC"
-            if moment > datetime.now(UTC):
-                title += " (still to come: as it is now)"
-            elif moment < self._store.sweeps.get(sweep).created:
-                title += " (before it was submitted)"
-        return TableSource(title, results, self._catalog, lambda trials: self._facts(sweep, trials))
-
-    def _facts(self, sweep: int, trials: Collection[int]) -> Mapping[int, RunFacts]:
-        return {
-            trial.result.trial: RunFacts(trial.recipe, trial.commit, trial.data_hash, trial.versions)
-            for trial in (self._store.trial_results.provenance(sweep) if trials else ())
-            if trial.result.trial in trials
-        }
 
 
 def between_bundles(before: Path, after: Path, table: str | None, file_format: str) -> Rendered:
