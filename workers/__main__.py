@@ -36,14 +36,6 @@ def read(path: Path, catalog: Catalog) -> Recipe:
     return complete(Recipe.model_validate(raw), catalog)
 
 
-def scalar(text: str) -> Any:
-    """Parses a command-line value as YAML, as in a recipe file; anything else is a text."""
-    try:
-        return load_document(text.encode()).value
-    except DocumentError:
-        return text
-
-
 _SIZES: Final = (1_000, 10_000, 100_000, 1_000_000)  # of MegaFace's lists of distractors
 _EXAMPLES: Final = """examples:
   python -m workers train recipe.yaml --out result
@@ -301,7 +293,10 @@ def _option(text: str) -> tuple[str, Any]:
     name, equals, value = text.partition("=")
     if not (name and equals):
         raise argparse.ArgumentTypeError(f"expected NAME=VALUE, found {text!r}")
-    return name, scalar(value)
+    try:
+        return name, load_document(value.encode()).value  # as in a recipe file
+    except DocumentError:
+        return name, value
 
 
 def _parts(chosen: argparse.Namespace) -> Path | None:

@@ -35,12 +35,6 @@ def _split(seed: int = 0, separation: float = 0.6) -> tuple[Tensor, Tensor]:
     return embeddings[order], 10 + 7 * labels[order]
 
 
-def test_the_query_is_left_out_by_its_index_not_by_its_rank() -> None:
-    # Each image has a copy in another class and nothing near in its own.
-    rows = torch.eye(4)[[0, 1, 0, 1]] + 0.1 * torch.eye(4)[[2, 2, 2, 2]]
-    assert evaluate(rows, torch.tensor([0, 0, 1, 1]), ["recall@1", "recall@3"]) == {"recall@1": 0.0, "recall@3": 1.0}
-
-
 def test_f1_equals_the_pairs_of_the_peer() -> None:
     evaluation = Evaluation(*_split())
     (_, found_only), (missed, both) = pair_confusion_matrix(evaluation.classes.numpy(), evaluation.clusters.numpy())

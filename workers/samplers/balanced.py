@@ -29,7 +29,6 @@ class Balanced:
         self._images = [torch.nonzero(labels == label).flatten() for label in sorted(set(labels.tolist()))]
         if classes > len(self._images):
             raise ValueError(f"balanced: {classes} classes a batch, but only {len(self._images)} classes train")
-        self._counts = [len(images) for images in self._images]
         self._generator, self._classes, self._per_class = generator, classes, per_class
         self.batch = classes * per_class
 
@@ -38,7 +37,8 @@ class Balanced:
         return torch.cat([self._of_class(place) for place in classes.tolist()])
 
     def _of_class(self, place: int) -> torch.Tensor:
-        images, count = self._images[place], self._counts[place]
+        images = self._images[place]
+        count = len(images)
         if count < self._per_class:
             return images[torch.randint(count, (self._per_class,), generator=self._generator)]
         return images[torch.randperm(count, generator=self._generator)[: self._per_class]]
