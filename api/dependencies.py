@@ -81,10 +81,7 @@ Offset = Annotated[
 Cursor = Annotated[
     str | None,
     Query(
-        min_length=1,
-        max_length=500,
-        pattern=r"^[A-Za-z0-9_-]+$",
-        description="The `next_cursor` of the previous page.",
+        min_length=1, max_length=500, pattern=r"^[A-Za-z0-9_-]+$", description="The `next_cursor` of the previous page."
     ),
 ]
 Name = Annotated[str | None, Query(max_length=200, pattern=r"^[^\x00]*$", description="Only sweeps of this name.")]

@@ -335,8 +335,7 @@ def tokens(
     service: ServiceParameter,
     paging: Paged,
     user: Annotated[
-        str | None,
-        Query(max_length=64, pattern=ACCOUNT_NAME, description="Only those of this user.", examples=["ada"]),
+        str | None, Query(max_length=64, pattern=ACCOUNT_NAME, description="Only those of this user.", examples=["ada"])
     ] = None,
 ) -> Page[TokenView]:
     """The caller's own tokens, the oldest first, without their text; an administrator lists those of all users."""
@@ -448,9 +447,7 @@ class NewQuota(Quota):
 
 
 @quotas_router.put(
-    "/{kind}/{name}",
-    summary="Set a quota",
-    responses=shown(QUOTAS, "All quotas.") | documented(403, 404, 413, 422),
+    "/{kind}/{name}", summary="Set a quota", responses=shown(QUOTAS, "All quotas.") | documented(403, 404, 413, 422)
 )
 def set_quota(
     kind: Annotated[QuotaKind, Path(description="The quota of a user or of a project.")],

@@ -253,10 +253,7 @@ def papers(service: ServiceParameter) -> HTMLResponse:
 
 @reproduction_pages.get("/reproduction/{paper}")
 def paper(
-    paper: PaperName,
-    service: ServiceParameter,
-    within: Within = 1.0,
-    status: Annotated[str, Query(max_length=20)] = "",
+    paper: PaperName, service: ServiceParameter, within: Within = 1.0, status: Annotated[str, Query(max_length=20)] = ""
 ) -> HTMLResponse:
     """The reproduction of one paper; `status` filters its numbers."""
     return HTMLResponse(reproduction_page(service.reproductions.of(paper, within), status))

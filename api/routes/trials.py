@@ -22,9 +22,7 @@ router = APIRouter(prefix="/v1", tags=["trials"], responses=documented(401, 404,
 
 
 @router.get(
-    "/sweeps/{id}/trials",
-    summary="List a sweep's trials",
-    responses=shown(examples.TRIALS, "A page of trials."),
+    "/sweeps/{id}/trials", summary="List a sweep's trials", responses=shown(examples.TRIALS, "A page of trials.")
 )
 def trials(
     number: Id,

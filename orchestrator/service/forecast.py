@@ -26,11 +26,7 @@ MOST_TRIALS: Final = 2_000
 
 
 def forecast(
-    checked: Checked,
-    store: "Store | None",
-    catalog: Catalog,
-    project: str | None = None,
-    planned: Collection[str] = (),
+    checked: Checked, store: "Store | None", catalog: Catalog, project: str | None = None, planned: Collection[str] = ()
 ) -> Preview:
     """The trial counts, known results and cost of a checked spec; without a store nothing is known.
 
