@@ -17,7 +17,6 @@ from orchestrator.host.files import own_folder
 from orchestrator.host.identity import ensure_identity, prove
 from orchestrator.host.tracing import begin_tracing, end_tracing
 from orchestrator.publish import papers
-from orchestrator.record.mlflow.mirror import Mirror
 from orchestrator.record.mlflow.tracker import Tracker
 from orchestrator.record.store import Store, Writer
 from orchestrator.run.attempt import Allowance, Workplace
@@ -29,7 +28,7 @@ from workers.catalog import Catalog
 
 log = logging.getLogger(__name__)
 
-MIRROR_SECONDS: Final = 1.0
+SEND_SECONDS: Final = 1.0  # how often the helper threads send what is new
 DRAIN_SECONDS: Final = 15.0
 PATIENCE_SECONDS: Final = 10.0
 """How long the conductor waits for each helper thread when it ends."""
@@ -86,24 +85,21 @@ class Conductor:
             return
         tick = Tick(self._settings, self._store, writer, self._engine, self._catalog, self._tracker)
         lease = Heartbeat("lease", partial(writer.lease.renew, seconds), seconds / 3)
-        notifier = self._webhook and Notifier(self._store, writer, self._webhook, self._settings.address)
-        mirror = tick.mirror
-        helpers = [Heartbeat("mirror", partial(_repeated, mirror.forward, 50), MIRROR_SECONDS)] if mirror else []
-        helpers += [Heartbeat("webhook", partial(_repeated, notifier.forward), MIRROR_SECONDS)] if notifier else []
+        sends: dict[str, Callable[[], object]] = {"mirror": partial(tick.mirror.forward, 50)} if tick.mirror else {}
+        if self._webhook:
+            sends["webhook"] = Notifier(self._store, writer, self._webhook, self._settings.address).forward
+        helpers = {name: Heartbeat(name, partial(_repeated, send), SEND_SECONDS) for name, send in sends.items()}
         lease.start()
-        for heartbeat in helpers:
+        for heartbeat in helpers.values():
             heartbeat.start()
         try:
             self._serve(LeasedBroker(self._store, writer, tick, lease, lambda: self._closing), tick, until_idle)
         finally:
             self._end_engine(writer)
-            for heartbeat in helpers:
-                heartbeat.end(PATIENCE_SECONDS)
-            if mirror:
-                _drain(mirror)
-            if notifier:
-                notifier.drain()
-            lease.end()
+            for name, heartbeat in helpers.items():
+                if heartbeat.end(PATIENCE_SECONDS):
+                    _drain(name, sends[name], self._store.outbox.lag if name == "mirror" else int)
+            lease.end(PATIENCE_SECONDS)
             if not lease.lost.is_set():
                 self._release(writer)
 
@@ -165,21 +161,21 @@ class Conductor:
             log.exception("the engine did not close")
 
 
-def _repeated(act: Callable[..., object], *given: int) -> bool:
-    act(*given)
+def _repeated(send: Callable[[], object]) -> bool:
+    send()
     return True
 
 
-def _drain(mirror: Mirror) -> None:
-    """Mirror what is left, within a limit of time; the next conductor mirrors the rest."""
+def _drain(name: str, send: Callable[[], object], left: Callable[[], int]) -> None:
+    """Send what is left, within a limit of time; the next conductor sends the rest."""
     deadline = time.monotonic() + DRAIN_SECONDS
     try:
-        while time.monotonic() < deadline and mirror.forward(50):
+        while time.monotonic() < deadline and send():
             pass
-        if left := mirror.left():
-            log.warning("%d runs are not mirrored to MLflow yet; the next start mirrors them", left)
+        if runs := left():
+            log.warning("%d runs are not mirrored to MLflow yet; the next start mirrors them", runs)
     except Exception as error:  # the lease has to be given back
-        log.warning("not everything is mirrored to MLflow; the next start mirrors the rest: %s", error)
+        log.warning("%s: not everything is sent; the next start sends the rest: %s", name, error)
 
 
 def _tracker(settings: Settings) -> Callable[[], Tracker] | None:

@@ -35,11 +35,12 @@ class Heartbeat(threading.Thread):
             except Exception:
                 log.exception("%s", self.name)
 
-    def end(self, patience: float = 10.0) -> None:
-        """Stop the heartbeat and wait for its thread."""
+    def end(self, patience: float) -> bool:
+        """Stop the heartbeat and wait for its thread; returns whether it has ended."""
         self._end.set()
         if self.is_alive():
             self.join(patience)
+        return not self.is_alive()
 
 
 class Standby:

@@ -36,8 +36,7 @@ TURN_SECONDS: Final = 15.0
 """How long a slot is requested that no node was ever seen to hold; an autoscaler looks every 5 s."""
 
 QUOTA_SECONDS: Final = 5.0
-"""How often hours are counted while nothing changes; less often if counting takes long."""
-_REST_TIMES: Final = 20.0
+"""How often hours are counted while nothing changes."""
 WAIT: Final = "its trials wait until hours are free again, or an administrator raises the quota"
 
 log = logging.getLogger(__name__)
@@ -309,14 +308,13 @@ class Capacity:
         """
         waiting = self._store.capacity.waiting_slots(_MOST_DEMANDED, self._quota, missing_needs, limits)
         seen = self._store.capacity.nodes()
-        names = [slot.model_dump_json() for slot in waiting]
-        kinds = dict(zip(names, waiting, strict=True))
+        kinds = {slot.model_dump_json(): slot for slot in waiting}
         unknown = [name for name, slot in kinds.items() if not possible(slot, seen)]
         turn, mixed = int((time.monotonic() - self._began) / TURN_SECONDS), len(unknown) < len(kinds)
         left_out = set(unknown)
         if unknown and not (mixed and turn % 2):
             left_out.remove(unknown[(turn // 2 if mixed else turn) % len(unknown)])
-        return [slot for name, slot in zip(names, waiting, strict=True) if name not in left_out]
+        return [slot for slot in waiting if slot.model_dump_json() not in left_out]
 
     def _judge(self) -> None:
         """Find the slots that no node can hold, and the notices of their sweeps."""
@@ -352,13 +350,10 @@ class Quotas:
 
     def update(self, *, trials_changed: bool = False) -> None:
         """Read the use of quotas again, if that is due."""
-        began = time.monotonic()
-        rests = began < self._next
-        if rests and not trials_changed:
+        if time.monotonic() < self._next and not trials_changed:
             return
         state = self._store.quotas.state()
-        if not rests:
-            self._next = time.monotonic() + max(QUOTA_SECONDS, _REST_TIMES * (time.monotonic() - began))
+        self._next = time.monotonic() + QUOTA_SECONDS
         self.limits = state.limits
         self.notices = {
             number: [f"{reason}; {WAIT}" for reason in reasons]

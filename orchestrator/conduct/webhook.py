@@ -118,7 +118,6 @@ MOST_SECONDS: Final = 3_600.0
 GIVEN_UP_SECONDS: Final = 3 * 86_400.0
 """How long after its event a delivery is tried."""
 AT_ONCE: Final = 20
-DRAIN_SECONDS: Final = 10.0
 
 
 class Notifier:
@@ -126,7 +125,6 @@ class Notifier:
 
     def __init__(self, store: Store, writer: Writer, webhook: Webhook, url: str) -> None:
         self._store, self._writer, self._webhook, self._url = store, writer, webhook, url
-        self._well = True  # the last try succeeded, and no try is under way
 
     def forward(self) -> bool:
         """Send due webhook messages until one fails; true if all due messages were sent. Raises FencedError.
@@ -136,21 +134,10 @@ class Notifier:
         due = self._store.deliveries.due(AT_ONCE)
         return bool(due) and all(self._send(delivery) for delivery in due)
 
-    def drain(self) -> None:
-        """Send the remaining webhook messages before the conductor ends; the next conductor sends the rest."""
-        deadline = time.monotonic() + DRAIN_SECONDS
-        try:
-            while self._well and time.monotonic() < deadline and self.forward():
-                pass
-        except Exception as error:  # the lease has to be given back
-            log.warning("not all webhook messages are sent; the next start sends the rest: %s", error)
-
     def _send(self, delivery: Delivery) -> bool:
-        self._well = False
         with about(sweep=delivery.sweep), span("webhook", event=delivery.event) as noted:
             data = {**delivery.message, "url": f"{self._url}/sweeps/{delivery.sweep}"}
             reply = self._webhook.post(f"msg_{delivery.uid}", body(delivery.event, delivery.at, data))
-            self._well = reply.taken
             if reply.taken:
                 self._writer.deliveries.delivered(delivery.id)
             else:

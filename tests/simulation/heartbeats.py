@@ -38,11 +38,12 @@ def of(world: World, current: Callable[[], Process]) -> type:
                     pass
                 world.sleep(self._seconds)
 
-        def end(self, patience: float = 10.0) -> None:
+        def end(self, patience: float) -> bool:
             """Stop beating, and wait for the thread: it may have to leave to a successor what it was telling."""
             self._ended = True
             until = world.now + patience
             while not self._returned and world.now < until:
                 world.sleep(min(0.1, patience))
+            return self._returned
 
     return Heartbeat

@@ -97,10 +97,6 @@ class Mirror:
         self._resume_at = time.monotonic() + (pause(self._away) if self._away else 0.0)
         return sent
 
-    def left(self) -> int:
-        """The number of runs that MLflow does not show in their present state."""
-        return self._store.outbox.lag()
-
     def _remove_deleted(self) -> bool:
         """Remove the experiments of deleted sweeps; False if the tracker does not answer.
 
