@@ -77,18 +77,14 @@ class Expansion:
         left = TURN
         for sweep in queued:
             with about(sweep=sweep.id), span("expand"):
-                left -= self._contained(sweep, max(PIECE, left))
-
-    def _contained(self, queued: QueuedSweep, most: int) -> int:
-        try:
-            return self._advance(queued, most)
-        except Exception as error:  # a fault of one spec does not stop the others
-            self._courses.pop(queued.id, None)  # read again what was written
-            if isinstance(error, FATAL):
-                raise
-            log.exception("sweep %d cannot be expanded", queued.id)
-            self._writer.sweeps.fail(queued.id, f"cannot be expanded: {reason(error)}")
-            return 0
+                try:
+                    left -= self._advance(sweep, max(PIECE, left))
+                except Exception as error:  # a fault of one spec does not stop the others
+                    self._courses.pop(sweep.id, None)  # read again what was written
+                    if isinstance(error, FATAL):
+                        raise
+                    log.exception("sweep %d cannot be expanded", sweep.id)
+                    self._writer.sweeps.fail(sweep.id, f"cannot be expanded: {reason(error)}")
 
     def _advance(self, queued: QueuedSweep, most: int) -> int:
         """Write at most so many trials; returns how many were written."""

@@ -204,13 +204,14 @@ class WaitReasons:
         """What is wrong with the disks, by place; meanwhile nothing new is written or begun."""
         self._capacity = Capacity(store, writer, engine, quota)
         self._availability = availability
-        self._quotas = Quotas(store)
+        self._limits, self._counted_at = UNLIMITED, float("-inf")  # of quotas
+        self._hours: dict[int, list[str]] = {}  # by sweep, why its trials wait for hours
         self._noted: dict[int, str] | None = None  # `None`: an earlier conductor's notices, which are not known
 
     @property
     def stuck(self) -> bool:
         """Whether all waiting trainings are blocked, so that none can be claimed."""
-        limits = self._quotas.limits
+        limits = self._limits
         if not (self.full or self._capacity.impossible_slots or self._availability.missing_needs or limits.spent):
             return False
         # A slot of a quota becomes free like any other slot: only hours count here.
@@ -223,7 +224,7 @@ class WaitReasons:
             impossible_slots=self._capacity.impossible_slots,
             missing_needs=self._availability.missing_needs,
             racing=self._racing(),
-            limits=self._quotas.limits,
+            limits=self._limits,
             everything=bool(self.full),
         )
 
@@ -249,21 +250,32 @@ class WaitReasons:
         `trials_changed`: trials were added or changed.
         """
         self._availability.update(trials_changed=trials_changed)
-        self._quotas.update(trials_changed=trials_changed)
-        self._capacity.update(self._availability.missing_needs, self._quotas.limits, trials_changed=trials_changed)
+        if trials_changed or time.monotonic() - self._counted_at > QUOTA_SECONDS:
+            self._count_quotas()
+        self._capacity.update(self._availability.missing_needs, self._limits, trials_changed=trials_changed)
         lines: dict[int, list[str]] = {}
         full = (
             {number: [disk.wait_reason(self.full)] for number in self._store.sweeps.going(queued=True)}
             if self.full
             else {}
         )
-        for notices in (full, self._capacity.notices or {}, self._availability.notices, self._quotas.notices):
+        for notices in (full, self._capacity.notices or {}, self._availability.notices, self._hours):
             for sweep, reasons in notices.items():
                 lines.setdefault(sweep, []).extend(reasons)
         noted = {sweep: "\n".join(reasons) for sweep, reasons in lines.items()}
         if noted != self._noted:
             self._writer.capacity.note_notices(noted)
             self._noted = noted
+
+    def _count_quotas(self) -> None:
+        # A used-up number of slots gives no notice, since trainings end soon.
+        state = self._store.quotas.state()
+        self._limits, self._counted_at = state.limits, time.monotonic()
+        self._hours = {
+            number: [f"{reason}; {WAIT}" for reason in reasons]
+            for number, reasons in state.reasons.items()
+            if self._store.claims.waits_of(number, state.limits.spent[number])
+        }
 
 
 class Capacity:
@@ -336,27 +348,3 @@ class Capacity:
                         which = where(spec, labels)
                     notices.setdefault(asked_slot.sweep, []).append(f"{reason}; {waiting(which)}")
         self.notices = notices
-
-
-class Quotas:
-    """The limits that quotas set now, at most some seconds old."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._next = float("-inf")
-        self.limits: QuotaLimits = UNLIMITED
-        self.notices: dict[int, list[str]] = {}
-        """Why trials wait for hours, by sweep. A used-up number of slots gives no notice, since trainings end soon."""
-
-    def update(self, *, trials_changed: bool = False) -> None:
-        """Read the use of quotas again, if that is due."""
-        if time.monotonic() < self._next and not trials_changed:
-            return
-        state = self._store.quotas.state()
-        self._next = time.monotonic() + QUOTA_SECONDS
-        self.limits = state.limits
-        self.notices = {
-            number: [f"{reason}; {WAIT}" for reason in reasons]
-            for number, reasons in state.reasons.items()
-            if self._store.claims.waits_of(number, state.limits.spent[number])
-        }

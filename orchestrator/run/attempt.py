@@ -1,8 +1,8 @@
 """Runs one attempt at a training: calls the training function by its name, and spools what happens as messages."""
 
 import gc
-import importlib
 import os
+import pkgutil
 import re
 import sys
 import time
@@ -175,10 +175,9 @@ class Workplace:
 def resolve(name: str) -> Train:
     """The training function that `module:function` names; raises ValueError if it cannot be imported."""
     claim_code_caches()
-    module, _, function = name.partition(":")
     try:
-        return cast("Train", getattr(importlib.import_module(module), function))
-    except (ImportError, AttributeError) as error:
+        return cast("Train", pkgutil.resolve_name(name))
+    except (ImportError, AttributeError, ValueError) as error:
         raise ValueError(f"the training function {name!r} cannot be imported: {error}") from error
 
 
@@ -338,8 +337,7 @@ def _failure(error: BaseException) -> dict[str, Any]:
 def inspect(workplace: Workplace, needs: Sequence[Need]) -> list[Finding]:
     """What the data folder of this machine has of each data set."""
     claim_code_caches()
-    module, _, function = (workplace.inspect or "").partition(":")
-    inspecting = cast("Inspect", getattr(importlib.import_module(module), function))
+    inspecting = cast("Inspect", pkgutil.resolve_name(workplace.inspect or ""))
     return inspecting(needs, workplace.data_root, scratch(), workplace.parts)
 
 

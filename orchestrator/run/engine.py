@@ -1,6 +1,6 @@
 """The interfaces between the conductor and an engine, which executes trainings; and the engines by name."""
 
-import importlib
+import pkgutil
 from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -108,9 +108,8 @@ class Engine(Protocol):
 
 def engine_named(name: str, site: Site) -> Engine:
     """Make the engine of a name or of `module:factory`; raises NotFoundError."""
-    module, _, factory = ENGINES.get(name, name).partition(":")
     try:
-        make = getattr(importlib.import_module(module), factory)  # importing Ray takes seconds
+        make = pkgutil.resolve_name(ENGINES.get(name, name))  # importing Ray takes seconds
     except (ImportError, AttributeError, ValueError) as error:
         short = " and ".join(f"`{one}`" for one in ENGINES)
         raise NotFoundError(
