@@ -4,7 +4,6 @@ import hashlib
 import socket
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -184,7 +183,7 @@ def test_damaged_faces_are_found_before_a_training(tmp_path: Path, held: Held, m
     records = settings.data_root / "faces_webface_112x112/train.rec"
     records.write_bytes(records.read_bytes()[:-30])
     message = "record 36 would begin at byte"
-    monkeypatch.setattr("workers.datasets.casia_webface.Megaface", partial(Megaface, sizes=(10,)))
+    monkeypatch.setitem(vars(Megaface)["__init__"].__kwdefaults__, "sizes", (10,))
     recipe = {
         "task": "verification",
         "dataset": {"name": "casia_webface", "official": False, "side": 8, "tests": ["megaface"]},

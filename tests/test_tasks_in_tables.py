@@ -4,7 +4,6 @@ import csv
 import io
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -21,7 +20,6 @@ from orchestrator.settings import Settings
 from tests.inline_conductor import conduct, workplace
 from tests.workers import faces
 from workers import catalog as catalogs
-from workers.datasets import casia_webface
 from workers.datasets.megaface import Megaface
 
 TOKEN = "a-token-of-the-tests"
@@ -122,7 +120,7 @@ def test_every_column_of_secs_table_of_faces_is_filled(
 ) -> None:
     settings = Settings(home=tmp_path, engine="inline", lease_seconds=5, token=SecretStr(TOKEN))
     faces.of_sec(settings.data_root, sizes=(10, 100))
-    monkeypatch.setitem(casia_webface._TESTS, "megaface", partial(Megaface, sizes=(10, 100)))
+    monkeypatch.setitem(vars(Megaface)["__init__"].__kwdefaults__, "sizes", (10, 100))
     only = subset_of((SWEEPS / "sec_t4.yaml").read_bytes(), ["loss=softmax,arcface", "regularizer=none"], [])
     (filled,) = tables(settings, migrated, {"sec_t4": FACES}, {"sec_t4": only})
     lines = list(csv.DictReader(io.StringIO(filled)))
