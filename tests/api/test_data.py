@@ -184,7 +184,7 @@ def test_watching_says_once_why_trials_wait_and_when_that_is_over(
         acts = iter([lambda: conductor.writer.capacity.note_notices({}), end])
         awaited = [WARNING, "what its trials waited for is there"]
 
-        def play() -> None:
+        def play(_: object) -> None:
             """Act after the previous step was printed: `watch` may miss what is over by its next look."""
             if awaited and awaited[0] in text.getvalue():
                 del awaited[0]
