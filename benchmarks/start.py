@@ -36,7 +36,7 @@ COMMANDS: Final = (
     "weights list",
 )
 IMPORTS: Final = ("workers.train", "torch", "orchestrator.run.ray.tune", "ray.tune")
-UP: Final = "Ctrl-C ends it"
+UP: Final = "Ctrl-C stops it"
 """What `serve` says once everything answers."""
 
 

@@ -151,7 +151,7 @@ SAFEGUARDS: Final[Mapping[str, Safeguard]] = {
         soak=False,
     ),
     "an outbox mark that was renewed during a send stays": Safeguard(
-        _wrapped(OutboxWriter, "sent", _any_version_is_sent), 15, replace(USUAL, away=0.4, crashes=0.002)
+        _wrapped(OutboxWriter, "sent", _any_version_is_sent), 23, replace(USUAL, away=0.4, crashes=0.002)
     ),
     "attempts that a dead conductor left running are adopted": Safeguard(
         _replaced(ClaimReader, "orphans", lambda self: []), 0, soak=False
@@ -160,7 +160,7 @@ SAFEGUARDS: Final[Mapping[str, Safeguard]] = {
         _unnoted_train_on, 27, replace(_UNBEGUN, crashes=0.02)
     ),
     "a slot actor begins nothing under an old fence": Safeguard(
-        _replaced(LeasedBroker, "fence", lambda self: 0), 0, _UNBEGUN
+        _replaced(LeasedBroker, "fence", lambda self: 0), 1, _UNBEGUN
     ),
     "a slot that has joined by files does nothing under an old fence": Safeguard(
         _wrapped(FileSlot, "_obey", _any_fence_is_obeyed),
@@ -196,7 +196,7 @@ SAFEGUARDS: Final[Mapping[str, Safeguard]] = {
     "a recipe that kills its process each time is given up": Safeguard(
         _replaced(Retries, "after", lambda self, *given: True), 3
     ),
-    "a repeated message is recorded once": Safeguard(_messages_are_taken_again, 2),
+    "a repeated message is recorded once": Safeguard(_messages_are_taken_again, 0),
     "the conductor waits for a store that does not answer": Safeguard(
         _wrapped(spool, "read", _silence_is_emptiness), 0, replace(USUAL, lost=0.4, lies=0.0, unheard=0.4, crashes=0.0)
     ),
