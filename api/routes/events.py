@@ -16,7 +16,7 @@ from fastapi.sse import EventSourceResponse, ServerSentEvent
 from api.dependencies import Admission, Id, ServiceParameter
 from api.problems import documented
 from orchestrator.service.service import Service
-from orchestrator.views.accounts import Caller, caller, calling
+from orchestrator.views.accounts import OWNER, Caller, caller, calling
 from orchestrator.views.errors import BusyError, MetricsweepError
 from orchestrator.views.runs import ChangeSpan, ChangeView
 
@@ -199,10 +199,11 @@ def _visible(service: Service, requester: Caller, sweep: int | None, position: i
     if now is None:
         return None
     changes = service.store.changes
-    if position is None:
-        newest = changes.newest()
-        return ChangeSpan(newest, newest, [])
-    span = changes.after(position, MOST_MISSED)
+    with calling(OWNER):  # ids count the changes of all sweeps, and a deleted sweep is in no project
+        if position is None:
+            newest = changes.newest()
+            return ChangeSpan(newest, newest, [])
+        span = changes.after(position, MOST_MISSED)
     wanted = {change.view.sweep for change in span.changes if sweep in (None, change.view.sweep)}
     with calling(now):
         seen = wanted if now.seen is None else changes.seen(wanted)

@@ -17,6 +17,7 @@ from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.views.accounts import Quota, Role, Scope
 from tests.api.conftest import BEARER, HTML, URL, opened
+from tests.api.listening import listening
 from tests.api.played import SPEC, YAML, Conductor
 from tests.dashboards.markup import read
 
@@ -207,6 +208,21 @@ def test_a_stream_tells_what_is_one_s_own_and_ends_with_the_token(url: str, shar
 
 
 NOTE: Final = {"note": "heard"}
+
+
+def test_a_stream_follows_its_user_s_rights_and_tells_of_deletions(url: str, shared: Shared) -> None:
+    ada, address = shared.client("ada"), f"/v1/sweeps/{ADA_S}"
+    with listening(url, Authorization=f"Bearer {shared.tokens['ada']}") as heard:
+        heard.next("hello")
+        shared.people.join("ada", "bens", Role.VIEWER)
+        for user, sweep in (("ben", BEN_S), ("ada", ADA_S)):
+            assert shared.client(user).patch(f"/v1/sweeps/{sweep}/annotation", json=NOTE).status_code == 200
+        assert heard.next().data["sweep"] == BEN_S
+        assert heard.next().data["sweep"] == ADA_S
+        assert ada.delete(address, params={"confirm": "four-trials"}).status_code == 202
+        shared.conductor.obey()
+        deleted = heard.next("sweep", "reset")
+        assert (deleted.type, deleted.data) == ("sweep", {"type": "sweep", "sweep": ADA_S, "url": address})
 
 
 def test_x_actor_counts_from_a_trusted_proxy_alone(shared: Shared, service: Service, settings: Settings) -> None:
