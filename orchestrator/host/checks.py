@@ -26,10 +26,14 @@ _ANY_NAME: Final = re.compile(r"^from .* import \*|__getattr__|globals\(\)", re.
 def missing(name: str) -> str | None:
     """What of `module:function` cannot be imported; `None` if nothing, or unknown."""
     module, _, function = name.partition(":")
+    top, *inner = module.split(".")
     try:
-        spec = find_spec(module)
-    except (ModuleNotFoundError, ValueError):  # a package on the way is missing; `__main__` has no spec
+        spec = find_spec(top)
+    except ValueError:  # for `__main__`
         spec = None
+    for part in inner:  # for a whole name, `find_spec` would run the packages on the way
+        places = spec.submodule_search_locations if spec else None
+        spec = PathFinder.find_spec(part, places) if places else None
     if spec is None:
         return f"Python finds no module '{module}'"
     file = Path(spec.origin or "")

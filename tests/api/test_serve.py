@@ -378,13 +378,20 @@ def test_an_open_host_needs_a_chosen_token() -> None:
         refuse_open_host(Settings(host=host, token="a-token-of-the-tests"))
 
 
-def test_a_name_of_nothing_ends_the_start_before_anything_starts(settings: Settings, tmp_path: Path) -> None:
-    reported = Told()
+def test_a_name_of_nothing_ends_the_start_before_anything_starts(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reported, own = Told(), tmp_path / "own_package"
+    own.mkdir()
+    (own / "__init__.py").write_text("raise RuntimeError('only trainings may run this')")
+    (own / "code.py").touch()
+    monkeypatch.syspath_prepend(tmp_path)
     for setting, message in (
         ({"engine": "nowhere.at_all:engine"}, "ENGINE: no function 'nowhere.at_all:engine': Python finds no"),
         ({"engine": "tests.run.threads:motor"}, r"ENGINE: .*threads\.py has no 'motor'"),
         ({"train": "workers.trains:train"}, "TRAIN: .*Python finds no module 'workers.trains'"),
         ({"train": "workers.train:trian"}, r"TRAIN: .*train\.py has no 'trian'; expected `module:function`"),
+        ({"train": "own_package.code:train"}, r"TRAIN: .*code\.py has no 'train'"),
         ({"train": "__main__:train"}, "TRAIN: .*(Python finds no module '__main__'|__main__.py has no 'train')"),
         ({"inspect": "workers.data:inspect"}, r"INSPECT: .*has no 'inspect'"),
         ({"parts": Path("/nowhere")}, "PARTS: /nowhere: the folder of own parts does not exist"),
