@@ -175,9 +175,14 @@ class TestAgreement:
             "dataset": "a training needs at least 2 classes, but dataset 'pair' has only 1 training class"
         }
         (one,) = (entry for entry in CATALOG.entries if entry.name == "pair")
-        two = one.model_copy(update={"name": "two", "facts": {**one.facts, "classes": {"train": 2, "test": 1}}})
-        enough = {**RECIPE, "dataset": "two", "sampler": "shuffle", **NO_HOLDOUT}
-        assert problems(enough, Catalog(entries=[*CATALOG.entries, two])) == []
+        for count, settings, expected in (
+            (2, NO_HOLDOUT, []),
+            (3, {"validation": {"name": "class_holdout", "folds": 3}}, ["validation.folds"]),  # two are left to train
+        ):
+            facts = {**one.facts, "classes": {"train": count, "test": 1}}
+            few = Catalog(entries=[*CATALOG.entries, one.model_copy(update={"name": "few", "facts": facts})])
+            found = problems({**RECIPE, "dataset": "few", "sampler": "shuffle", **settings}, few)
+            assert [problem.path for problem in found] == expected
 
     def test_a_loss_needs_its_layout(self) -> None:
         assert said(loss="npair") == {}
