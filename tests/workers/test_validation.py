@@ -175,13 +175,13 @@ class TestAgreement:
             "dataset": "a training needs at least 2 classes, but dataset 'pair' has only 1 training class"
         }
         (one,) = (entry for entry in CATALOG.entries if entry.name == "pair")
-        for count, settings, expected in (
+        for count, held_out, expected in (
             (2, NO_HOLDOUT, []),
             (3, {"validation": {"name": "class_holdout", "folds": 3}}, ["validation.folds"]),  # two are left to train
         ):
             facts = {**one.facts, "classes": {"train": count, "test": 1}}
             few = Catalog(entries=[*CATALOG.entries, one.model_copy(update={"name": "few", "facts": facts})])
-            found = problems({**RECIPE, "dataset": "few", "sampler": "shuffle", **settings}, few)
+            found = problems({**RECIPE, "dataset": "few", "sampler": "shuffle", **held_out}, few)
             assert [problem.path for problem in found] == expected
 
     def test_a_loss_needs_its_layout(self) -> None:
