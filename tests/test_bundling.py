@@ -175,6 +175,12 @@ def test_what_is_no_bundle_is_refused(bundle: Path, tmp_path: Path) -> None:
         path.write_bytes(content)
         with pytest.raises(DamagedError, match="not a bundle"):
             tables.rebuild(path)
+
+    def older(files: dict[str, bytes]) -> None:
+        files["manifest.json"] = files["manifest.json"].replace(b'"version": 2', b'"version": 1', 1)
+
+    with pytest.raises(DamagedError, match="unknown format; expected metricsweep-bundle 2"):
+        tables.rebuild(rewritten(bundle, older))
     for name, content in {"data/trials.parquet": b"PAR1", "spec.json": b"[]", "catalog.json": b"{}"}.items():
         with pytest.raises(DamagedError):
             tables.rebuild(rewritten(bundle, lambda files, n=name, c=content: files.update({n: c}), honest=True))  # type: ignore[misc]
