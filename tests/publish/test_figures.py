@@ -130,6 +130,21 @@ def test_an_epoch_and_an_iteration_of_one_number_are_two_stages() -> None:
         assert {row["column"] for row in sets[stage] if "x" in row} == {column}
 
 
+def test_a_training_that_ended_before_its_first_stage_has_none() -> None:
+    def ended(trials: Any, file: str) -> Any:
+        """The trainings with SEC reached no stage."""
+        found, missing = arrays(trials, file)
+        empty = {"at", "step", "xy"}
+        return {
+            trial: one | ({name: one[name][:0] for name in empty} if trial > 9 else {}) for trial, one in found.items()
+        }, missing
+
+    drawn = draw(STAGES | {"stages": [0, 3]}, sources=Sources(SOURCES.curves, ended))
+    assert "A data file is not drawn: tsne_stages.npz of trial 5" in said(drawn), "only the one that is missing"
+    sets = drawn.specification["datasets"]
+    assert {row["column"] for row in sets["epoch_3"] if "x" in row} == {"None"}
+
+
 def test_cosines_of_a_stage_are_a_picture_whose_means_are_data() -> None:
     drawn = draw({"kind": "heatmap", "data": "heat_map_stages", "facet": "regularizer", "when": ONE_LR})
     rows = list(csv.DictReader(io.StringIO(rendering.render(drawn, "csv").content.decode())))

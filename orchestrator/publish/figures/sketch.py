@@ -252,7 +252,12 @@ class Stage(NamedTuple):
 
 
 def read_stages(arrays: Arrays, convert: Callable[[Arrays, int], Seen]) -> Mapping[Stage, Seen]:
-    """Reads the stages of a data file; `convert` takes its arrays and the index of a stage."""
+    """Reads the stages of a data file; `convert` takes its arrays and the index of a stage.
+
+    The file of a training that ended before its first stage has none.
+    """
+    if not arrays["at"].size:
+        return {}
     steps = vector(arrays, "step")
     stages = vector(arrays, "at", len(steps))
     epochs = bool((steps != stages).any())
