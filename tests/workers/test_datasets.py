@@ -23,6 +23,7 @@ from workers import registry
 from workers.catalog import Need
 from workers.contract import CheckpointError, ClassHoldout, DataDamagedError, Part, Place, Progress, Recipe, Stopped
 from workers.data import batches, images, pictures
+from workers.data.file_content import inspected, noting
 from workers.data.images import Images
 from workers.data.inspection import inspect
 from workers.data.pictures import check_expansion, read_idx, read_npz
@@ -329,6 +330,15 @@ def test_a_damaged_file_is_named(
                 faults.append(f"{file} {damage}: a node says {found}")
         path.write_bytes(whole)
     assert faults == []
+
+
+def test_a_reading_within_an_inspection_is_a_part_of_it() -> None:
+    with noting(inspecting=True) as outer, noting() as inner:
+        assert inspected() is inner
+        inner.undecoded = True
+    assert outer.undecoded
+    with noting():
+        assert inspected() is None
 
 
 def test_an_error_that_nobody_expected_is_a_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

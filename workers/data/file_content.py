@@ -45,8 +45,12 @@ _current: ContextVar[Reading | None] = ContextVar("reading", default=None)
 
 @contextmanager
 def noting(*, inspecting: bool = False) -> Iterator[Reading]:
-    """Record the files and folders that are read within the block, also for an outer block."""
-    outer, reading = _current.get(), Reading(inspecting=inspecting)
+    """Record the files and folders that are read within the block, also for an outer block.
+
+    A block within an inspection is a part of it.
+    """
+    outer = _current.get()
+    reading = Reading(inspecting=inspecting or (outer is not None and outer.inspecting))
     token = _current.set(reading)
     try:
         yield reading
@@ -55,6 +59,7 @@ def noting(*, inspecting: bool = False) -> Iterator[Reading]:
         if outer is not None:
             outer.files |= reading.files
             outer.folders |= reading.folders
+            outer.undecoded |= reading.undecoded
 
 
 def inspected() -> Reading | None:
