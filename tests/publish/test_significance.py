@@ -380,6 +380,15 @@ def test_bad_input_gets_a_word_in_place_of_a_number(evidence, reason):
     assert (found.p, found.interval, found.more) == (None, None, None)
 
 
+def test_a_large_table_computes_few_boundaries():
+    random = np.random.default_rng(5)
+    many = {n: Evidence(list(random.normal(n / 250, 1, 9)), planned(5)) for n in range(2_000)}
+    before = boundary.cache_info().misses
+    found = judge(many, 0.05)
+    assert boundary.cache_info().misses - before <= 32
+    assert sum(one.word == "better" for one in found.values()) > 100
+
+
 def test_looks_after_every_seed_are_wrong_as_often_as_promised_and_without_correction_too_often():
     """In 300 tables of two losses and four regularizers, each compared with `none`, none of which truly differ."""
     random_, wrong = np.random.default_rng(20_261_122), {"sequential": 0, "fixed": 0}
