@@ -61,7 +61,7 @@ def _found(kind: str, name: str, parts: Path | None) -> tuple[type[Any], Entry]:
 
 @lru_cache(maxsize=256)
 def _built_in(kind: str, name: str) -> tuple[type[Any], Entry] | None:
-    """A built-in part, as it was when this process first used it; None if there is none of this name.
+    """A built-in part, as it was when this process first used it; None for an unknown name.
 
     Cached, since an evaluation builds many metrics.
     """

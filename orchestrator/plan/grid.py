@@ -289,7 +289,7 @@ def extension(
 ) -> Extension:
     """The trials that `plan` adds to the existing trials `places`.
 
-    Raises InvalidSpecError if it lacks or changes a trial, with the fields that differ from the sweep's spec `former`;
+    Raises InvalidSpecError if `plan` lacks or changes one, with the fields that differ from the sweep's spec `former`;
     NumbersChangedError if versions of parts have changed since the sweep was planned.
     """
     _require_today(places, catalog)

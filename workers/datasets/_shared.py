@@ -1,4 +1,4 @@
-"""What several data sets are: photographs in files, pairs of faces to verify, and digits in IDX files."""
+"""What data sets share: photographs in files, pairs of faces to verify, and digits in IDX files."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -348,7 +348,7 @@ def heat_map(of: Embedded, figure: options.HeatMap) -> Arrays:
 FIGURES: Final[Mapping[str, Callable[..., Arrays]]] = {
     figure.__name__: figure for figure in (norms, cosines, panels, tsne, unit_circle, spectrum, heat_map)
 }
-"""Every figure of embeddings by name; each takes these and its options."""
+"""Every figure of embeddings by name; each takes an `Embedded` and its options."""
 
 
 def packed(arrays: Arrays) -> bytes:

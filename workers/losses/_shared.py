@@ -19,7 +19,7 @@ class OfDirections(nn.Module):
 
 
 class ClassifierOfDirections(OfDirections):
-    """The same with a vector for each class, which starts at normal(0, init_std) as in InsightFace."""
+    """The library's classifier of unit embeddings; its class vectors start at normal(0, init_std) as in InsightFace."""
 
     def __init__(
         self, made: Callable[..., nn.Module], dim: int, classes: int, init_std: float, **options: float

@@ -129,7 +129,7 @@ def files(scored: NotedScores, checkpoint: str) -> dict[str, bytes]:
 
 
 def query_facts(scores: Mapping[str, QueryScores], checkpoint: str) -> dict[str, JsonValue]:
-    """The provenance `queries` of per-query scores, by split; empty if there are none."""
+    """The provenance `queries` of per-query scores, by split; an empty mapping without scores."""
     found: dict[str, JsonValue] = {
         split: {
             "file": _named(split),

@@ -179,7 +179,7 @@ class Session:
         return origin
 
     def _selection(self, parts: Path | None) -> int:
-        """+1 if a higher value of the metric is better, or -1; raises ValueError if it is too expensive to select."""
+        """+1 if a higher value of the metric is better, or -1; raises ValueError if it costs too much to select by."""
         select = self.recipe.select
         if any(select.metric in self.task.late(split) for split in select.watched):
             raise ValueError(

@@ -50,7 +50,7 @@ class Rebuilt(Rendering):
     """A table, a reproduction report or verdicts of a bundle, made again from its data in one format."""
 
     content: bytes
-    difference: str  # from the file in the bundle; "" if there is none
+    difference: str  # from the file in the bundle; empty if they are equal
 
     @property
     def identical(self) -> bool:
