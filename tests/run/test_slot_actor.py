@@ -256,6 +256,7 @@ def test_who_follows_an_attempt_hears_at_once_that_it_has_ended(tmp_path: Path) 
     assert actor.start(second, workplace, 1)
     (last,) = actor.follow(first.attempt, 0, 600.0)
     assert Message.of(last).kind == "finished"
+    assert actor.follow(first.attempt, Message.of(last).seq, 600.0) == [], "it was read to its end"
 
 
 def test_a_slot_refuses_a_conductor_that_lost_its_lease(tmp_path: Path) -> None:

@@ -6,14 +6,14 @@ import shutil
 import socket
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar, Final, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Final, Literal, TypeVar
 
 import psutil
-from pydantic import ConfigDict, TypeAdapter
+from pydantic import ConfigDict, TypeAdapter, WrapValidator
 
 from orchestrator.host.disk import replacing
 from orchestrator.host.files import own_folder
@@ -116,8 +116,7 @@ class Mailbox:
 
     def state(self) -> State | None:
         """The last state of the slot; `None` if its files have another version."""
-        state = read_as(_STATES, self.folder / STATE)
-        return state if state.form == FORM else None
+        return read_as(_STATES, self.folder / STATE)
 
     def put_state(self, state: State) -> None:
         """Replace the state of the slot."""
@@ -291,8 +290,13 @@ def read_as(reader: TypeAdapter[T], file: Path) -> T:
         raise DamagedFileError(f"{file} is damaged: {' '.join(str(error).split())[:500]}") from error
 
 
+def _of_our_form(found: Any, read: Callable[[Any], State]) -> State | None:
+    """The state in a file, or `None` if it has another version, whose fields we do not know."""
+    return None if isinstance(found, dict) and found.get("form") != FORM else read(found)
+
+
 _INSTRUCTIONS: Final = TypeAdapter(Instruction)
-_STATES: Final = TypeAdapter(State)
+_STATES: Final[TypeAdapter[State | None]] = TypeAdapter(Annotated[State, WrapValidator(_of_our_form)])
 
 
 def allocation(environment: Mapping[str, str]) -> tuple[str, dict[str, float]]:
