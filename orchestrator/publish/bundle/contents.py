@@ -39,7 +39,7 @@ from workers.contract import canonical_json
 
 MANIFEST: Final = "manifest.json"
 FORMAT: Final = "metricsweep-bundle"
-_VERSION: Final = 2
+_VERSION: Final = 1
 MOST_FILES: Final = 10_000
 MOST_BYTES: Final = 2 * 2**30
 """The size to which all files of an archive may unpack."""
