@@ -195,11 +195,11 @@ async def _events(
 
 def _visible(service: Service, requester: Caller, sweep: int | None, position: int | None) -> ChangeSpan | None:
     """The changes after a position that a client may see by its present rights; `None` if it has none any more."""
-    now = service.store.accounts.again(requester)
-    if now is None:
-        return None
-    changes = service.store.changes
-    with calling(OWNER):  # ids count the changes of all sweeps, and a deleted sweep is in no project
+    accounts, changes = service.store.accounts, service.store.changes
+    with calling(OWNER):  # rights depend on other accounts; ids count the changes of all sweeps, also of deleted ones
+        now = accounts.again(requester)
+        if now is None:
+            return None
         if position is None:
             newest = changes.newest()
             return ChangeSpan(newest, newest, [])

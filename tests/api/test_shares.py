@@ -300,9 +300,11 @@ def test_client_and_command_share(url: str, http: TestClient, shown: int) -> Non
     assert [one["id"] for one in json.loads(run("--list", "--json"))] == [2, 4]
 
 
-def test_events_of_a_visitor_end_with_the_link(url: str, http: TestClient, shown: int) -> None:
+def test_events_of_a_visitor_end_with_the_link(url: str, http: TestClient, service: Service, shown: int) -> None:
     """The stream of all sweeps tells of the shared one alone."""
-    made, heard = link(http), list[dict[str, Any]]()
+    service.people.add_user("ada", Role.MEMBER, "main")
+    token = service.people.tokens.add("ada", "test", Scope.WRITE, 1).token
+    made, heard = link(http, Authorization=f"Bearer {token}"), list[dict[str, Any]]()
     with httpx.Client(base_url=url, trust_env=False, timeout=60) as visitor:
         visitor.get(made["path"])
         assert visitor.get(f"/v1/sweeps/{HIDDEN}/events").status_code == 403
