@@ -136,20 +136,6 @@ def test_every_table_is_rebuilt_to_the_byte(bundle: Path) -> None:
         tables.rebuild(bundle, "mian")
 
 
-def test_a_manifest_that_lists_each_kind_of_file_by_itself_is_understood(bundle: Path) -> None:
-    def older(files: dict[str, bytes]) -> None:
-        manifest = json.loads(files["manifest.json"])
-        report, verdicts, *manifest["tables"] = manifest.pop("made")
-        manifest["reproductions"] = [{"paper": "SEC", "format": report["format"], "file": report["file"]}]
-        manifest["verdicts"] = [{"table": "main", "file": verdicts["file"]}]
-        files["manifest.json"] = json.dumps(manifest).encode()
-
-    again, now = tables.rebuild(rewritten(bundle, older)), tables.rebuild(bundle)
-    assert again.identical
-    assert {one.file for one in again.made} == {one.file for one in now.made}
-    assert {one.numbers for one in again.made} == {"own", "reproduction", "verdicts"}
-
-
 def test_changed_missing_and_added_files_are_named(bundle: Path) -> None:
     def change(files: dict[str, bytes]) -> None:
         for name in ("tables/main/own/latex.tex", "data/metrics.parquet", "spec.json"):
@@ -189,6 +175,11 @@ def test_what_is_no_bundle_is_refused(bundle: Path, tmp_path: Path) -> None:
         path.write_bytes(content)
         with pytest.raises(DamagedError, match="not a bundle"):
             tables.rebuild(path)
+    unlisted = rewritten(
+        bundle, lambda files: files.update({"manifest.json": files["manifest.json"].replace(b'"made"', b'"tables"')})
+    )
+    with pytest.raises(DamagedError):
+        tables.rebuild(unlisted)
     for name, content in {"data/trials.parquet": b"PAR1", "spec.json": b"[]", "catalog.json": b"{}"}.items():
         with pytest.raises(DamagedError):
             tables.rebuild(rewritten(bundle, lambda files, n=name, c=content: files.update({n: c}), honest=True))  # type: ignore[misc]

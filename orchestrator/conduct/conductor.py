@@ -1,6 +1,5 @@
 """The conductor: takes the lease, runs an engine while it holds it, and gives it back."""
 
-import gc
 import importlib
 import logging
 import signal
@@ -45,7 +44,6 @@ def conduct(settings: Settings, *, until_idle: bool) -> int:
     store = Store.of(settings)
     conductor = Conductor(settings, store, engine, catalog, _tracker(settings))
     conductor.handle_signals()
-    gc.freeze()  # the engine `inline` collects garbage after each training: what was imported need not be visited again
     log.info("serving the queue")
     try:
         conductor.conduct(until_idle=until_idle)

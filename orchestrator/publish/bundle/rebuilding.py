@@ -169,7 +169,7 @@ def _data(archive: Reader) -> Unpacked:
 
 
 def _wanted(manifest: Mapping[str, Any], table: str | None, format_name: str | None) -> list[Rendering]:
-    known = TypeAdapter(list[Rendering]).validate_python(manifest["made"] if "made" in manifest else _older(manifest))
+    known = TypeAdapter(list[Rendering]).validate_python(manifest["made"])
     found = [made for made in known if table in (None, made.table) and format_name in (None, made.format)]
     if not found and (known or table or format_name):
         tables = [made for made in known if made.numbers not in ("reproduction", "verdicts")]
@@ -177,13 +177,6 @@ def _wanted(manifest: Mapping[str, Any], table: str | None, format_name: str | N
         kinds = ", ".join(dict.fromkeys(made.format for made in tables)) or "none"
         raise NotFoundError(f"the bundle has no such table; its tables: {names}; their formats: {kinds}")
     return found
-
-
-def _older(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The entries `made` of a manifest that lists each kind of file by itself."""
-    reports = ({**one, "table": one["paper"], "numbers": "reproduction"} for one in manifest["reproductions"])
-    verdicts = ({**one, "numbers": "verdicts", "format": "json"} for one in manifest["verdicts"])
-    return [*manifest["tables"], *reports, *verdicts]
 
 
 def _difference(inside: bytes, again: bytes) -> str:
