@@ -36,7 +36,8 @@ TURN_SECONDS: Final = 15.0
 """How long a slot is requested that no node was ever seen to hold; an autoscaler looks every 5 s."""
 
 QUOTA_SECONDS: Final = 5.0
-"""How often hours are counted while nothing changes."""
+"""How often hours are counted while nothing changes; less often if counting takes long."""
+_REST_TIMES: Final = 20.0
 WAIT: Final = "its trials wait until hours are free again, or an administrator raises the quota"
 
 log = logging.getLogger(__name__)
@@ -204,7 +205,7 @@ class WaitReasons:
         """What is wrong with the disks, by place; meanwhile nothing new is written or begun."""
         self._capacity = Capacity(store, writer, engine, quota)
         self._availability = availability
-        self._limits, self._counted_at = UNLIMITED, float("-inf")  # of quotas
+        self._limits, self._next_count = UNLIMITED, float("-inf")  # of quotas
         self._hours: dict[int, list[str]] = {}  # by sweep, why its trials wait for hours
         self._noted: dict[int, str] | None = None  # `None`: an earlier conductor's notices, which are not known
 
@@ -250,7 +251,7 @@ class WaitReasons:
         `trials_changed`: trials were added or changed.
         """
         self._availability.update(trials_changed=trials_changed)
-        if trials_changed or time.monotonic() - self._counted_at > QUOTA_SECONDS:
+        if trials_changed or time.monotonic() > self._next_count:
             self._count_quotas()
         self._capacity.update(self._availability.missing_needs, self._limits, trials_changed=trials_changed)
         lines: dict[int, list[str]] = {}
@@ -269,8 +270,10 @@ class WaitReasons:
 
     def _count_quotas(self) -> None:
         # A used-up number of slots gives no notice, since trainings end soon.
+        began = time.monotonic()
         state = self._store.quotas.state()
-        self._limits, self._counted_at = state.limits, time.monotonic()
+        took = time.monotonic() - began
+        self._limits, self._next_count = state.limits, began + max(QUOTA_SECONDS, _REST_TIMES * took)
         self._hours = {
             number: [f"{reason}; {WAIT}" for reason in reasons]
             for number, reasons in state.reasons.items()
