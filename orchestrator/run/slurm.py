@@ -177,6 +177,7 @@ class Keeper:
         self._line = ""  # the last line that was printed
         self._submitted: float | None = None  # the time of the last submission, until its jobs were seen to run
         self._short = 0  # failed submissions in a row
+        self._ending: dict[str, float] = {}  # by job, the time since when it has been ending
         self._not_before = float("-inf")
         self._logs = root / _LOGS
         self._logs.mkdir(mode=0o700, exist_ok=True)
@@ -191,8 +192,9 @@ class Keeper:
 
     def _turn(self) -> None:
         needed = self._demand.slots(self._job.offer)
-        jobs = queued(self.name)
-        tidy_logs(self._logs, {job.number for job in jobs})
+        known = queued(self.name)
+        tidy_logs(self._logs, {job.number for job in known})
+        jobs = self._counted(known)
         if needed is None:
             self._print(f"{_summary(jobs)}; no conductor says how many slots it needs, so nothing more is submitted")
             return
@@ -206,6 +208,12 @@ class Keeper:
             waiting = [job for job in jobs if job.pending and job.number not in joined]
             cancel(waiting[: len(jobs) - needed])
         self._print(f"use for {needed}: {_summary(jobs)}")
+
+    def _counted(self, known: list[Queued]) -> list[Queued]:
+        """The jobs without those that have been ending for long, as on a dead node; a preempted job ends soon."""
+        now = time.monotonic()
+        self._ending = {job.number: self._ending.get(job.number, now) for job in known if job.state == "COMPLETING"}
+        return [job for job in known if now - self._ending.get(job.number, now) < _SHORT_SECONDS]
 
     def _joined(self) -> set[str]:
         """The Slurm jobs whose slot has joined, whatever Slurm reports; 12_3r1-0a1b2c3d is a slot of the job 12_3."""

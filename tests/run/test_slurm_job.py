@@ -1,8 +1,10 @@
 """What a slot requests of Slurm, and which of our variables Slurm does not get."""
 
 import os
+import time
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -72,6 +74,18 @@ def test_a_slot_that_reports_keeps_its_place_and_its_job(tmp_path: Path, monkeyp
     demand.write([], [Shape(1, 0, 0)] * 9)
     keeper.turn()
     assert "--array=1-2" in submitted[0], "four are wanted at most, and two are there"
+
+
+def test_a_job_that_cannot_end_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    there, submitted, now = slots_folder(tmp_path), list[Sequence[str]](), [0.0]
+    monkeypatch.setattr(slurm, "time", SimpleNamespace(monotonic=lambda: now[0], time=time.time))
+    monkeypatch.setattr(slurm, "queued", lambda name: [Queued("7_1", "COMPLETING", "None")])
+    monkeypatch.setattr(slurm, "submit", lambda options, script: submitted.append(options))
+    keeper = Keeper(there, SlotJob(), 1, {}, lambda line: None)
+    DemandFile(there).write([], [Shape(1, 0, 0)])
+    for now[0], count in ((0.0, 0), (59.0, 0), (61.0, 1)):
+        keeper.turn()
+        assert len(submitted) == count, now
 
 
 def test_logs_of_ended_jobs_stay_a_while_and_do_not_grow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
