@@ -162,7 +162,7 @@ class Dispatch(Generic[H]):
         return bool(self._running) or self.claimed is not None
 
     def begun(self) -> Iterator[Execution[H]]:
-        """Claim orders until there are none, or one has to wait for its slot; yields the executions that begin."""
+        """Claim orders while one is ready and has a slot; yields the executions that begin."""
         while not self._broker.closing():
             if self.claimed is None and (self._pool.unclaimed() or not self._pool.full()):
                 self.claimed = self._broker.next_order()

@@ -32,7 +32,7 @@ class Listener(ThreadingHTTPServer):
     """A foreign server: keeps all that it receives, and answers as configured."""
 
     def __init__(self, answers: Callable[[str], tuple[int, str, bytes]]) -> None:
-        self.told: list[str] = []
+        self.received: list[str] = []
         self.answers = answers
         super().__init__(("127.0.0.1", 0), Handler)
 
@@ -46,7 +46,7 @@ class Handler(Quiet, BaseHTTPRequestHandler):
     server: Listener
 
     def do_GET(self) -> None:
-        self.server.told.append(f"{self.requestline}\n{self.headers}")
+        self.server.received.append(f"{self.requestline}\n{self.headers}")
         status, kind, body = self.server.answers(self.path)
         self.send_response(status)
         self.send_header("Content-Type", kind)
@@ -146,8 +146,8 @@ def test_a_stranger_never_sees_the_token(home: Path) -> None:
             for given in ((), ("--url", server.url)):
                 refused = command("list", "--home", str(home), *given)
                 assert (refused.exit_code, message in refused.stderr) == (3, True), refused.stderr
-        heard = "".join(server.told)
-        assert len(server.told) == 2
+        heard = "".join(server.received)
+        assert len(server.received) == 2
         assert own.secret not in heard
         assert "authorization" not in heard.lower()
 
@@ -169,8 +169,8 @@ def test_a_relay_is_found_out(app: FastAPI, home: Path) -> None:
             refused = command("list", "--home", str(home))
     assert refused.exit_code == 3
     assert f"the server at {server.url} forwards the answers of another address" in refused.stderr
-    assert len(server.told) == 1
-    assert own.secret not in "".join(server.told)
+    assert len(server.received) == 1
+    assert own.secret not in "".join(server.received)
 
 
 def test_a_process_that_takes_the_port_meanwhile_gets_no_token(app: FastAPI, home: Path) -> None:
@@ -183,7 +183,7 @@ def test_a_process_that_takes_the_port_meanwhile_gets_no_token(app: FastAPI, hom
         client._connection.url = server.url  # the same, had the system given it the same port
         with pytest.raises(Unreachable, match="no metricsweep answers"):
             list(client.sweeps())
-        assert "authorization" not in "".join(server.told).lower()
+        assert "authorization" not in "".join(server.received).lower()
     client.close()
 
 
@@ -191,7 +191,7 @@ def test_a_server_that_closes_after_its_proof_gets_no_token(home: Path) -> None:
     """The token goes over the connection of the proof, not over one that was made after it."""
     own = find_identity(home)
     assert own is not None
-    told: list[bytes] = []
+    received: list[bytes] = []
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
 
@@ -199,8 +199,8 @@ def test_a_server_that_closes_after_its_proof_gets_no_token(home: Path) -> None:
             for _ in range(9):
                 connection, _ = listener.accept()
                 with connection:
-                    told.append(connection.recv(65536))
-                    nonce = told[-1].partition(b"nonce=")[2].split()[0].decode()
+                    received.append(connection.recv(65536))
+                    nonce = received[-1].partition(b"nonce=")[2].split()[0].decode()
                     body = json.dumps({"home": own.name, "proof": own.proof(nonce, "127.0.0.1", port)}).encode()
                     connection.sendall(
                         b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n"
@@ -215,15 +215,15 @@ def test_a_server_that_closes_after_its_proof_gets_no_token(home: Path) -> None:
         thread.join(60)
     assert refused.exit_code == 3
     assert "it closes every connection" in refused.stderr
-    assert len(told) == 9
-    assert b"authorization" not in b"".join(told).lower()
+    assert len(received) == 9
+    assert b"authorization" not in b"".join(received).lower()
 
 
 def test_what_was_named_with_a_token_is_used_as_named(theirs: str, home: Path) -> None:
     with listening(lambda _: (200, "application/json", b'{"items": [], "next_cursor": null}')) as server:
         answer = command("list", "--home", str(home), METRICSWEEP_URL=server.url, METRICSWEEP_TOKEN=TOKEN)
     assert answer.exit_code == 0
-    assert f"Authorization: Bearer {TOKEN}".lower() in server.told[0].lower()
+    assert f"Authorization: Bearer {TOKEN}".lower() in server.received[0].lower()
     asked = command("list", METRICSWEEP_URL=theirs, METRICSWEEP_TOKEN=TOKEN)
     assert asked.exit_code == 2
     assert "not the token of this server" in asked.stderr

@@ -222,7 +222,7 @@ def test_slots_of_others_are_left_alone(there: Path, fence: int, installation: s
 
 def test_the_demand_counts_what_an_offer_holds_and_grows_old(there: Path, clock: Clock) -> None:
     tells, hears = DemandFile(there), DemandReader(there)
-    assert hears.slots(OFFER) is None, "nobody has told anything"
+    assert hears.slots(OFFER) is None, "no demand was written"
     small, large = Shape(1, 0, 0), Shape(1, 1, 0)
     tells.write([small], [small, large, Shape(1, 0, 2**40)])
     assert hears.slots(OFFER) == 2
@@ -234,13 +234,13 @@ def test_the_demand_counts_what_an_offer_holds_and_grows_old(there: Path, clock:
 
 
 def test_a_slot_offers_what_its_job_was_given() -> None:
-    told = {
+    environment = {
         "SLURM_ARRAY_JOB_ID": "12", "SLURM_ARRAY_TASK_ID": "3", "SLURM_JOB_ID": "15", "SLURM_CPUS_PER_TASK": "4",
         "SLURM_CPUS_ON_NODE": "8", "SLURM_GPUS_ON_NODE": "1", "SLURM_MEM_PER_CPU": "512", "SLURM_RESTART_COUNT": "2",
     }  # fmt: skip
-    assert allocation(told) == ("12_3r2", {"CPU": 4.0, "GPU": 1.0, "memory": 2.0**31})
-    assert allocation({**told, "CUDA_VISIBLE_DEVICES": "0,3"})[1]["GPU"] == 2.0
-    assert allocation({**told, "SLURM_MEM_PER_NODE": "1024"})[1]["memory"] == 2.0**30
+    assert allocation(environment) == ("12_3r2", {"CPU": 4.0, "GPU": 1.0, "memory": 2.0**31})
+    assert allocation({**environment, "CUDA_VISIBLE_DEVICES": "0,3"})[1]["GPU"] == 2.0
+    assert allocation({**environment, "SLURM_MEM_PER_NODE": "1024"})[1]["memory"] == 2.0**30
     job, machine = allocation({})
     assert (job, machine["memory"]) == ("", psutil.virtual_memory().total)
 
